@@ -41,6 +41,19 @@ def gemm(A, B, C, BM: constexpr = 256, BN: constexpr = 256):
     xetile.store_tile(acc, xetile.init_tile(C, [m, n], (BM, BN)))
 
 
+@xetile.kernel(grid=lambda a: (cdiv(a.C.shape[0], 256), cdiv(a.C.shape[1], 256)))
+def turned(A, B, C, LEFT: constexpr = False, RIGHT: constexpr = False):
+    """C = A @ B where A, or B, is the transpose of what is given."""
+    m, n = xetile.program_id(0) * 256, xetile.program_id(1) * 256
+    a, b = A.T if LEFT else A, B.T if RIGHT else B
+    acc = xetile.zeros((256, 256), f32)
+    for k in range(0, a.shape[1], 32):
+        left = xetile.load_tile(xetile.init_tile(a, [m, k], (256, 32)))
+        right = xetile.load_tile(xetile.init_tile(b, [k, n], (32, 256)))
+        acc = xetile.tile_mma(left, right, acc)
+    xetile.store_tile(acc, xetile.init_tile(C, [m, n], (256, 256)))
+
+
 class Case(NamedTuple):
     """A kernel to look at.
 
@@ -78,6 +91,10 @@ def cases() -> Iterator[Case]:
     yield Case("gemm bf16", gemm, types, {})
     yield Case("gemm bf16, any memory", gemm, types, {}, twin=True)
     yield Case("gemm bf16, K = 1001", gemm, "bf16[M,1001] bf16[1001,N] f32[M,N]", {})
+    for side in ("LEFT", "RIGHT"):
+        name = f"gemm bf16, {'A' if side == 'LEFT' else 'B'} transposed"
+        types = "bf16[D,E] bf16[F,G] f32[M,N]"
+        yield Case(name, turned, types, {side: True})
     for rows in (1, 8, 16):
         constants = {"BIAS_DIM": 1, "B_IS_TURNED": False, "ACC": f32, "BM": rows}
         constants |= {"BN": 32, "BK": 32, "ACTIVATION": None}

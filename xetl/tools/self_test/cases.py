@@ -126,6 +126,17 @@ def _products() -> Iterator[Case]:
             {"K": 32, "OF": _SUMS[c], "PRECISION": precision},
             needs=_needs(a),
         )
+    yield Case(
+        "DPAS bfloat16, A transposed",
+        kernels.product,
+        (2, 2),
+        lambda: [
+            _numbers((64, 32), _BF16),
+            _numbers((64, 64), _BF16, seed=1),
+            np.zeros((32, 64), "f4"),
+        ],
+        {"K": 32, "OF": f32, "TURNED": True},
+    )
 
 
 def _lanes() -> Iterator[Case]:

@@ -30,13 +30,20 @@ def transpose(X: Any, Y: Any, H: constexpr, W: constexpr) -> None:
 
 @xetile.kernel
 def product(
-    A: Any, B: Any, C: Any, K: constexpr, OF: constexpr, PRECISION: constexpr = None
+    A: Any,
+    B: Any,
+    C: Any,
+    K: constexpr,
+    OF: constexpr,
+    PRECISION: constexpr = None,
+    TURNED: constexpr = False,
 ) -> None:
-    """Matrices are multiplied: DPAS where the device has it."""
+    """Matrices are multiplied: DPAS where the device has it.  TURNED: of A.T."""
     m, n = xetile.program_id(0) * 16, xetile.program_id(1) * 32
-    a, b = xetile.init_tile(A, [m, 0], (16, K)), xetile.init_tile(B, [0, n], (K, 32))
+    left = A.T if TURNED else A
+    a, b = xetile.init_tile(left, [m, 0], (16, K)), xetile.init_tile(B, [0, n], (K, 32))
     c = xetile.zeros((16, 32), OF)
-    for _ in range(0, A.shape[1], K):
+    for _ in range(0, left.shape[1], K):
         c = xetile.tile_mma(
             xetile.load_tile(a), xetile.load_tile(b), c, precision=PRECISION
         )

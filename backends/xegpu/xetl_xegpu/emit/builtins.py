@@ -406,6 +406,12 @@ _OPENCL: dict[str, str | None] = {
 """Functions that every device has, and the extension of SPIR-V that they need."""
 
 
+def halves_of_words(first: int) -> Builtin:
+    """Lower (0) or upper (1) halves of the words of a lane; see `emit.assembly`."""
+    name = f"xetl_halves_of_words_{first}"
+    return _known(Builtin(name, "short8", ("int8",), True, is_mangled=False))
+
+
 def split_barrier(half: str) -> Builtin:
     """``__spirv_ControlBarrierArriveINTEL`` or ``...Wait...``: half a barrier.
 

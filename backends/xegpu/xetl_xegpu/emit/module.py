@@ -20,7 +20,7 @@ from xetl.codegen.types import I8, I32, I64, llvm_type
 from xetl.devices import Device, find_device
 from xetl.errors import InternalError
 from xetl.settings import config
-from xetl_xegpu.emit import arith_math, block_io, log, memory, workgroup
+from xetl_xegpu.emit import arith_math, assembly, block_io, log, memory, workgroup
 from xetl_xegpu.emit.builtins import subgroup_check
 from xetl_xegpu.emit.emitter import LINE, LOCAL, KernelEmitter, Table
 from xetl_xegpu.emit.emulation import define_builtins
@@ -69,12 +69,12 @@ def llvm_text(module: ModuleOp, target: str) -> str:
 def emit(module: ModuleOp, target: str) -> Emitted:
     """SPIR-V of a module at the ``lanes`` stage; as `llvm_text`."""
     log = [entry_of(op) for op in log_operations(module, find_device(target))]
-    return Emitted(to_spirv(llvm_text(module, target)), log)
+    return Emitted(assembly.in_module(to_spirv(llvm_text(module, target))), log)
 
 
 def spirv_text(module: ModuleOp, target: str) -> str:
     """The same module of SPIR-V as text; as `llvm_text`."""
-    return to_assembly(llvm_text(module, target))
+    return assembly.in_text(to_assembly(llvm_text(module, target)))
 
 
 TRIPLE = "spirv64-unknown-unknown"
@@ -181,6 +181,7 @@ TABLE: Table = {
     **math.TABLE,
     **scf.TABLE,
     **vector.TABLE,
+    **assembly.TABLE,
     **arith_math.TABLE,
     **block_io.TABLE,
     **memory.TABLE,

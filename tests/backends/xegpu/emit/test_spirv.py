@@ -22,7 +22,7 @@ from xetl_xegpu.emit.spirv import (
     problem_with_text,
     result_of,
 )
-from xetl_xegpu.offline.ocloc import SETUP, find_spirv_tool
+from xetl_xegpu.offline.ocloc import SETUP, find_spirv_tool, validate
 
 FORM: Form = ("math.fma %0, %1, %2 : {0}", ("f32",) * 3, "f32")
 TEXT = elementwise("k", FORM, 8)
@@ -32,7 +32,18 @@ HINTED = """
       %z = arith.constant 0.0 : f32
       %v = simt.load %a, %on, %z {l1_hint = "streaming", l3_hint = "cached"} : f32
       simt.store %v, %a, %on {l1_hint = "write_back", l3_hint = "write_back"} : f32"""
-TEXTS = {"plain": TEXT, "hinted": kernel("k", "%a: i64", HINTED)}
+HALVES = """
+      %w = vector.broadcast %n : i32 to vector<8xi32>
+      %h = vector.bitcast %w : vector<8xi32> to vector<16xi16>
+      %u = vector.shuffle %h, %h [1, 3, 5, 7, 9, 11, 13, 15]
+          : vector<16xi16>, vector<16xi16>
+      %v = vector.extract %u[3] : i16 from vector<8xi16>
+      simt.store %v, %a, %on : i16"""
+TEXTS = {
+    "plain": TEXT,
+    "hinted": kernel("k", "%a: i64", HINTED),
+    "assembly": kernel("k", "%a: i64, %n: i32", HALVES),
+}
 
 
 def knows_cache_controls(assembler: Path) -> bool:
@@ -50,11 +61,13 @@ def test_the_text_is_the_module(name: str, tmp_path: Path):
     module = emit(parsed(TEXTS[name]), "pvc").spirv
     assembly = spirv_text(parsed(TEXTS[name]), "pvc")
     assert ("CacheControl" in assembly) == (name == "hinted")
+    assert ("OpAsmCallINTEL" in assembly) == (name == "assembly")
     (tmp_path / "k.spvasm").write_text(assembly)
     version = f"spv{module[6]}.{module[5]}"
     command = [assembler, "--preserve-numeric-ids", "--target-env", version]
     subprocess.run([*command, "k.spvasm", "-o", "k.spv"], cwd=tmp_path, check=True)
     assert shapes((tmp_path / "k.spv").read_bytes()) == shapes(module)
+    assert validate(module) is None
 
 
 def shapes(module: bytes) -> list[tuple[int, int]]:

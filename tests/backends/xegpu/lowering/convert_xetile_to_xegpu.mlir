@@ -44,6 +44,44 @@ builtin.module attributes {xetile.device = "pvc"} {
 }
 
 // -----
+// A from a tile of its transpose: even rows and odd rows, as words have them. So the loop
+// carries the sums, which are in order again behind it.
+
+// CHECK-LABEL: gpu.func @parted(
+// CHECK:         scf.for {{.*}} iter_args({{.*}}) -> (vector<8x16xf32>, vector<8x16xf32>)
+// CHECK:         %[[W:.*]] = xegpu.load_nd {{.*}} <{transpose = array<i64: 1, 0>}> : !xegpu.tensor_desc<16x8xi32> -> vector<8x16xi32>
+// CHECK:         %[[P:.*]] = vector.transpose {{.*}}, [2, 0, 1] : vector<8x16x2xbf16> to vector<2x8x16xbf16>
+// CHECK:         %[[EVEN:.*]] = vector.extract %[[P]][0] : vector<8x16xbf16> from vector<2x8x16xbf16>
+// CHECK:         %[[ODD:.*]] = vector.extract %[[P]][1]
+// CHECK:         xegpu.dpas %[[EVEN]]
+// CHECK:         xegpu.dpas %[[ODD]]
+// CHECK:         scf.yield
+// CHECK:         vector.insert {{.*}} : vector<16xf32> into vector<8x16xf32>
+// CHECK:         xegpu.store_nd
+builtin.module attributes {xetile.device = "pvc"} {
+  gpu.module @m {
+    gpu.func @parted(%A: memref<64x64xbf16>, %B: memref<64x64xbf16>, %C: memref<64x64xf32>) kernel {
+      %c0 = arith.constant 0 : index
+      %c16 = arith.constant 16 : index
+      %c64 = arith.constant 64 : index
+      %zero = arith.constant dense<0.0> : vector<16x16xf32>
+      %r = scf.for %k = %c0 to %c64 step %c16 iter_args(%acc = %zero) -> (vector<16x16xf32>) {
+        %ta = xetile.init_tile %A[%k, 0] : memref<64x64xbf16> -> !xetile.tile<16x16xbf16>
+        %tb = xetile.init_tile %B[%k, 0] : memref<64x64xbf16> -> !xetile.tile<16x16xbf16>
+        %a = xetile.load_tile %ta : !xetile.tile<16x16xbf16> -> vector<16x16xbf16>
+        %at = xetile.tile_transpose %a, [1, 0] : vector<16x16xbf16> -> vector<16x16xbf16>
+        %b = xetile.load_tile %tb : !xetile.tile<16x16xbf16> -> vector<16x16xbf16>
+        %s = xetile.tile_mma %at, %b, %acc : vector<16x16xbf16>, vector<16x16xbf16>, vector<16x16xf32> -> vector<16x16xf32>
+        scf.yield %s : vector<16x16xf32>
+      }
+      %tc = xetile.init_tile %C[0, 0] : memref<64x64xf32> -> !xetile.tile<16x16xf32>
+      xetile.store_tile %r, %tc : vector<16x16xf32>, !xetile.tile<16x16xf32>
+      gpu.return
+    }
+  }
+}
+
+// -----
 // B from a tile of its transpose: words of two elements, transposed by the message.
 
 // CHECK-LABEL: gpu.func @transposed(

@@ -275,6 +275,29 @@ def load_deep(
     return MmaOperand(Form.DEEP, [part for part in parts if part is not None], across)
 
 
+def load_parted(
+    c: Converter, tile: Tile, surface: Surface, grid: Grid, hints: Hints
+) -> MmaOperand:
+    """A of a product of 16 bits from a tile of its transpose, its rows parted.
+
+    A word that a message transposes has elements of two rows: all lower halves make a
+    fragment, all upper ones another.
+    """
+    parts: list[SSAValue] = []
+    steps = grid.rows // LANES
+    for top in range(0, grid.columns, LANES):
+        column = divided(c, c.emit.plus(tile.column, top), 2)
+        pairs: list[SSAValue] = []
+        for step in range(steps):
+            at = c.emit.plus(tile.row, step * LANES), column
+            words = _transposed(c, surface, at, LANES // 2, hints, i32)
+            packed = _as_packed(c, words, surface.element, 2)
+            pairs.append(c.emit.insert(vector.TransposeOp(packed, [2, 0, 1])))
+        for half in (0, 1):
+            parts += [c.emit.insert(vector.ExtractOp(pair, [half])) for pair in pairs]
+    return MmaOperand(Form.PARTED, parts, steps)
+
+
 def load_transposed(
     c: Converter, tile: Tile, surface: Surface, grid: Grid, hints: Hints
 ) -> list[SSAValue]:

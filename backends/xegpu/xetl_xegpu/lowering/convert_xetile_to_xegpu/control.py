@@ -14,8 +14,8 @@ from xdsl.dialects.builtin import IndexType, i64
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
 from xetl.analysis.ranges import Range
-from xetl.dialects.base import Index, memref_type
-from xetl.dialects.kinds_of_types import is_memref, is_vector
+from xetl.dialects.base import Index, memref_type, vector_type
+from xetl.dialects.kinds_of_types import Vector, is_memref, is_vector
 from xetl.dialects.memref_layout import memory_space_of
 from xetl.dialects.upstream import scf
 from xetl.dialects.xetile import InitTileOp, TileType
@@ -31,17 +31,21 @@ from xetl_xegpu.lowering.convert_xetile_to_xegpu.conversion import (
     is_replaced,
 )
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import (
+    Form,
     Fragments,
     Lowered,
     Matrix,
+    MmaOperand,
     Scattered,
     Start,
     Tile,
     View,
     fragment_types,
+    grid_for,
     vector_of,
 )
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.plan import stays, tile_origins
+from xetl_xegpu.lowering.convert_xetile_to_xegpu.rearranging import joined, parted
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.tiles import described
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.views import (
     SHARED,
@@ -75,6 +79,8 @@ def carried(c: Converter, value: SSAValue, op: Operation) -> Carried:
         return Carried([type_], lambda new: [new], partial(_bind_counter, c, op))
     if not is_replaced(value):
         return Carried([type_], lambda new: [new], lambda old, new: c.bind(old, new[0]))
+    if value in c.plan.parted:
+        return _parted(c, vector_type(value))
     if is_vector(type_):
         shape, element = type_.get_shape(), type_.element_type
         return _carried(
@@ -92,6 +98,23 @@ def carried(c: Converter, value: SSAValue, op: Operation) -> Carried:
     if matrix is None:
         return _any_tile(c, value, op)
     return _moving_tile(c, value, matrix)
+
+
+def _parted(c: Converter, type_: Vector) -> Carried:
+    """Sums in `Form.PARTED`, behind the loop in order again."""
+    shape, element = type_.get_shape(), type_.element_type
+
+    def flat(value: SSAValue) -> Sequence[SSAValue]:
+        found = c.operand(value)
+        return (parted(c, found) if isinstance(found, Fragments) else found).parts
+
+    def bind(old: SSAValue, parts: Sequence[SSAValue]) -> None:
+        if isinstance(old, BlockArgument):
+            c.set(old, MmaOperand(Form.PARTED, parts, grid_for(type_).groups))
+        else:
+            c.set_fragments(old, joined(c, Fragments(shape, element, parts)))
+
+    return Carried(fragment_types(type_), flat, bind)
 
 
 def _bind_counter(

@@ -199,10 +199,13 @@ class Form:
 
     PACKED: B, for each 256 bits of rows and 16 columns one ``K/f x 16 x f``.
     DEEP: A, for each span of rows and 256 bits of columns one ``h x k``.
+    PARTED: A, and C of such a product in a loop: fragments, but of each 16 rows the
+    first one has the even rows and the second one the odd ones.
     """
 
     PACKED = "packed"
     DEEP = "deep"
+    PARTED = "parted"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

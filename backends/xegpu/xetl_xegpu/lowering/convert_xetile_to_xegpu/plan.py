@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import (
     FloatTF32Type,
     IntegerType,
 )
-from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
 
 from xetl.analysis.control_flow import sources, yielded
 from xetl.dialects import xetile
@@ -225,12 +225,14 @@ class Plan:
         columns: for each load, store and prefetch of a tile a divisor of its column.
         forms: for loads whose only readers are products how these want it.
         transposed: loads that only a transpose reads, and the transposes.
+        parted: sums that loops carry in `Form.PARTED`.
     """
 
     def __init__(self, kernel: FuncOp) -> None:
         self.columns: dict[Operation, int] = {}
         self.forms: dict[Operation, str] = {}
         self.transposed: set[Operation] = set()
+        self.parted: set[SSAValue | None] = set()
         divisors = Divisors()
         for op in kernel.walk():
             if isinstance(
@@ -257,14 +259,22 @@ class Plan:
             self.forms[load] = Form.PACKED
         elif bit_width(vector_type(load.result).element_type) not in (16, 32):
             return
+        else:
+            sums = {_sums_in_loop(*each) for each in behind}
+            if sums and None not in sums:
+                self.forms[load] = Form.PARTED
+                self.parted |= sums
         self.transposed |= {load, *(u for u, _ in readers)}
+
+
+_PACKING = (xetile.TilePackOp, xetile.TileUnpackOp)
 
 
 def _readers(value: SSAValue) -> Iterable[tuple[Operation, int]]:
     """Who reads a value, and as which operand; packing is looked through."""
     for use in value.uses:
         op = use.operation
-        if isinstance(op, xetile.TilePackOp | xetile.TileUnpackOp):
+        if isinstance(op, _PACKING):
             yield from _readers(op.result)
         else:
             yield op, use.index
@@ -274,6 +284,26 @@ def _wanted(readers: list[tuple[Operation, int]]) -> str | None:
     """The form that all readers want; None: none, or not all the same."""
     wanted = {_form_for(op, index) for op, index in readers}
     return wanted.pop() if len(wanted) == 1 else None
+
+
+def _sums_in_loop(op: Operation, index: int) -> BlockArgument | None:
+    """The sums that a loop carries of a product of 16 bits, of which it reads A.
+
+    None if another operation of the loop reads them.
+    """
+    if index or _form_for(op, 1) is None or not isinstance(op, xetile.TileMmaOp):
+        return None
+    start, a = op.c, vector_type(op.a)
+    while isinstance(start, OpResult) and isinstance(start.op, _PACKING):
+        start = start.op.operands[0]
+    if not isinstance(start, BlockArgument) or list(_readers(start)) != [(op, 2)]:
+        return None
+    is_carried = isinstance(start.block.parent_op(), scf.ForOp)
+    end = [(start.block.last_op, start.index - 1)]
+    rows, _ = matrix_shape(a.get_shape())
+    if not is_carried or list(_readers(op.result)) != end or rows % 16:
+        return None
+    return start if bit_width(a.element_type) == 16 else None
 
 
 def _form_for(op: Operation, index: int) -> str | None:

@@ -26,6 +26,7 @@ from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import (
     MmaOperand,
     grid_for,
     grid_of,
+    matrix_shape,
     vector_of,
 )
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.lines import first_lanes
@@ -34,7 +35,11 @@ from xetl_xegpu.lowering.convert_xetile_to_xegpu.plan import (
     kind_of,
     kind_of_types,
 )
-from xetl_xegpu.lowering.convert_xetile_to_xegpu.rearranging import Origin, rearranged
+from xetl_xegpu.lowering.convert_xetile_to_xegpu.rearranging import (
+    Origin,
+    parted,
+    rearranged,
+)
 
 _FEW_STEPS = 5
 """A product of fewer steps is shorter written step by step than padded to 16."""
@@ -66,18 +71,18 @@ _Way: TypeAlias = Callable[[Converter, Product, Sequence[SSAValue]], list[SSAVal
 
 def _mma(c: Converter, op: TileMmaOp) -> None:
     result = vector_type(op.result)
-    shape = vector_type(op.a).get_shape()
-    product = Product(
-        c.operand(op.a),
-        c.operand(op.b),
-        grid_for(result),
-        shape[1] * (shape[3] if len(shape) > 2 else 1),
-        op.a_unsigned is not None,
-        op.b_unsigned is not None,
-    )
-    addend = None if op.c is None else c.fragments(op.c).parts
+    a, sums = c.operand(op.a), None if op.c is None else c.operand(op.c)
+    if isinstance(sums, MmaOperand) and isinstance(a, Fragments):
+        a = parted(c, a)
+    _, depth = matrix_shape(vector_type(op.a).get_shape())
+    unsigned = op.a_unsigned is not None, op.b_unsigned is not None
+    product = Product(a, c.operand(op.b), grid_for(result), depth, *unsigned)
+    addend = None if sums is None else sums.parts
     found = _product(c, product, kind_of(op), addend, result.element_type)
-    c.set_fragments(op.result, found)
+    if isinstance(sums, MmaOperand):
+        c.set(op.result, replace(sums, parts=found))
+    else:
+        c.set_fragments(op.result, found)
 
 
 def _batch(c: Converter, op: vector.ContractOp) -> None:

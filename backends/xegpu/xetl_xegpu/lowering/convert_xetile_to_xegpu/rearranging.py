@@ -15,13 +15,15 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xetl.dialects import xetile
 from xetl.dialects.base import vector_type
 from xetl.dialects.kinds_of_types import Vector, is_vector
-from xetl.dialects.upstream import vector
+from xetl.dialects.upstream import arith, vector
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.conversion import Converter, Rule
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import (
     BLOCKED,
     LANES,
+    Form,
     Fragments,
     Grid,
+    MmaOperand,
     TransposedLoad,
     grid_for,
     grid_of,
@@ -311,6 +313,32 @@ def _transpose_square(
                 turned, [span.first - left, 0], [span.count, LANES]
             )
             parts[new.fragment(number, top // LANES)] = c.emit.insert(taken)
+
+
+def parted(c: Converter, source: Fragments) -> MmaOperand:
+    """A matrix of so many times 16 rows in `Form.PARTED`."""
+    parts = source.parts
+    # What is full of one number, as sums begin, stays as it is.
+    if not all(isinstance(part.owner, arith.ConstantOp) for part in parts):
+        parts = _rows_moved(c, source, lambda row: 2 * (row % 8) + row // 8)
+    return MmaOperand(Form.PARTED, parts, source.grid.groups)
+
+
+def joined(c: Converter, source: Fragments) -> Sequence[SSAValue]:
+    """Undo `parted`."""
+    return _rows_moved(c, source, lambda row: row // 2 + 8 * (row % 2))
+
+
+def _rows_moved(
+    c: Converter, source: Fragments, origin: Callable[[int], int]
+) -> Sequence[SSAValue]:
+    """Of each 16 rows, row i is what row ``origin(i)`` was."""
+
+    def where(row: int, column: int) -> Origin:
+        return Origin(source, row - row % LANES + origin(row % LANES), column)
+
+    rows, columns = source.grid.rows, source.grid.columns
+    return rearranged(c, rows, columns, source.element, where)
 
 
 def unravel(shape: Sequence[int], linear: int) -> list[int]:

@@ -200,6 +200,8 @@ def _load_special(
         return TransposedLoad(
             block_messages.load_packed_transposed(c, tile, surface, grid, hints)
         )
+    if form is Form.PARTED:
+        return TransposedLoad(block_messages.load_parted(c, tile, surface, grid, hints))
     shape = (grid.columns, grid.rows)
     if 1 in shape:
         return None

@@ -78,6 +78,14 @@ def interleaved(lanes: Lanes, left: SSAValue, right: SSAValue) -> SSAValue:
     return lanes.emit(vector.ShuffleOp(left, right, order))
 
 
+def every_other(lanes: Lanes, piece: SSAValue, first: int) -> SSAValue:
+    """Every second element of a piece."""
+    order = list(range(first, length_of(piece), 2))
+    if len(order) == 1:
+        return element_at(lanes, piece, first)
+    return lanes.emit(vector.ShuffleOp(piece, piece, order))
+
+
 def recut(
     lanes: Lanes, parts: Sequence[SSAValue], lengths: Sequence[int]
 ) -> list[SSAValue]:

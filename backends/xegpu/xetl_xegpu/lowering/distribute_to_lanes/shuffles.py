@@ -18,6 +18,7 @@ from xetl_xegpu.lowering.distribute_to_lanes.pieces import (
     collected,
     cut,
     elements_of,
+    every_other,
     filled,
     interleaved,
     length_of,
@@ -425,6 +426,11 @@ def transpose(lanes: Lanes, op: vector.TransposeOp) -> None:
         result = lanes.layout(op.result)
         items = [recast(lanes, p, result.element) for p in lanes.pieces(op.source)]
         lanes.hold(op.result, *recut(lanes, items, result.lengths))
+    elif op.dims == (2, 0, 1) and layout.spread is Distribution.PACKED:
+        result = lanes.layout(op.result)
+        items = [recast(lanes, p, i16) for p in lanes.pieces(op.source)]
+        parts = [every_other(lanes, each, first) for first in (0, 1) for each in items]
+        lanes.hold(op.result, *[recast(lanes, p, result.element) for p in parts])
     elif len(shape) == 2 and 1 in shape:
         _reshaped(lanes, op)
     else:

@@ -1,0 +1,163 @@
+"""Calls that become inline assembly, for what no function of OpenCL C does.
+
+Of words of 32 bits that a message transposed, products take all lower halves, and all
+upper ones. Intel's compiler moves those of a word by an instruction of 16 lanes; one of
+32 does two words, whose halves then stand one behind the other.
+[measured] ocloc 26.27, a GEMM of bf16 with A transposed: see docs/gpu.md, "Bars".
+
+LLVM's SPIR-V backend has no inline assembly of vectors. So kernels call a function that
+nobody defines, and here its declaration becomes the assembly, of the same number.
+
+Sources: SPV_INTEL_inline_assembly; Intel Graphics Compiler, documentation/visa.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+
+from xdsl.dialects.builtin import i32
+
+from xetl.codegen import vector as core
+from xetl.dialects.base import element_type, ints_of, shape_of
+from xetl.dialects.upstream import vector
+from xetl_xegpu.emit.builtins import halves_of_words
+from xetl_xegpu.emit.emitter import KernelEmitter, Table
+from xetl_xegpu.emit.spirv import Instruction, instructions
+
+_WORDS = 8
+"""Of a lane; each is a register of 16 lanes."""
+
+
+def _shuffle(em: KernelEmitter, op: vector.ShuffleOp) -> None:
+    """Every second half of eight words by assembly, all else as LLVM has it."""
+    words, order = op.operands[0].owner, ints_of(op.mask)
+    are_halves = (
+        isinstance(words, vector.BitcastOp)
+        and element_type(words.source.type) == i32
+        and shape_of(words.source.type) == (_WORDS,)
+        and order == tuple(range(order[0], 2 * _WORDS, 2))
+    )
+    if em.device.emulated or not are_halves:
+        core.TABLE[vector.ShuffleOp](em, op)
+        return
+    assert isinstance(words, vector.BitcastOp)
+    em.set(op.result, em.call(halves_of_words(order[0]), [em.get(words.source)]))
+
+
+TABLE: Table = {vector.ShuffleOp: _shuffle}
+
+
+def _code(first: int) -> str:
+    """A result of 4 registers; $1 are 8, looked at as halves."""
+    moves = [
+        f"mov (M1_NM, 32) X({n},0)<1> W({2 * n},{first})<2;1,0>"
+        for n in range(_WORDS // 2)
+    ]
+    declared = [
+        f".decl {name} v_type=G type=uw num_elts={count * 16} alias=<${operand}, 0>"
+        for name, count, operand in (("X", _WORDS, 0), ("W", 2 * _WORDS, 1))
+    ]
+    return "\n".join(["{", *declared, *moves, "}"])
+
+
+_CODES = {halves_of_words(first).symbol: _code(first) for first in (0, 1)}
+_CONSTRAINTS = "=rw,rw"
+_MACHINE = "spirv64-unknown-unknown"
+_NEEDS = "SPV_INTEL_inline_assembly"
+
+_NAME, _EXTENSION, _CAPABILITY, _DECORATE = 5, 10, 17, 71
+_FUNCTION, _FUNCTION_END, _CALL = 54, 56, 57
+_ASM_CAPABILITY, _ASM_TARGET, _ASM, _ASM_CALL = 5606, 5609, 5610, 5611
+
+
+def in_module(module: bytes) -> bytes:
+    """A module of SPIR-V with the assembly of what it declares."""
+    found = list(instructions(module))
+    codes = {
+        each.operands[0]: _CODES[_text(each)]
+        for each in found
+        if each.opcode == _NAME and _text(each) in _CODES
+    }
+    if not codes:
+        return module
+    (target,) = struct.unpack_from("<I", module, 12)
+    made = [Instruction(_ASM_TARGET, [target, *_words(_MACHINE)])]
+    kept: list[Instruction] = []
+    gone, is_inside = set(codes), False
+    for opcode, operands in found:
+        if opcode == _FUNCTION and operands[1] in codes:
+            is_inside = True
+            result, number, _, type_ = operands
+            code = [*_words(codes[number]), *_words(_CONSTRAINTS)]
+            made.append(Instruction(_ASM, [result, number, type_, target, *code]))
+        elif is_inside:
+            is_inside = opcode != _FUNCTION_END
+            gone |= set(operands[1:])  # of a parameter
+        elif opcode == _CALL and operands[2] in codes:
+            kept.append(Instruction(_ASM_CALL, operands))
+        else:
+            kept.append(Instruction(opcode, operands))
+    about = (_NAME, _DECORATE)
+    kept = [x for x in kept if x.opcode not in about or x.operands[0] not in gone]
+    start = next(n for n, x in enumerate(kept) if x.opcode == _FUNCTION)
+    kept[start:start] = made
+    start = next(n for n, x in enumerate(kept) if x.opcode != _CAPABILITY)
+    kept[start:start] = [
+        Instruction(_CAPABILITY, [_ASM_CAPABILITY]),
+        Instruction(_EXTENSION, _words(_NEEDS)),
+    ]
+    head = module[:12] + struct.pack("<2I", target + 1, 0)
+    return head + b"".join(map(_packed, kept))
+
+
+def _text(name: Instruction) -> str:
+    words = name.operands[1:]
+    return struct.pack(f"<{len(words)}I", *words).rstrip(b"\0").decode()
+
+
+def _words(text: str) -> list[int]:
+    """A string as operands: bytes, and 1 to 4 zeros."""
+    data = text.encode()
+    data += b"\0" * (4 - len(data) % 4)
+    return list(struct.unpack(f"<{len(data) // 4}I", data))
+
+
+def _packed(each: Instruction) -> bytes:
+    count = len(each.operands) + 1
+    return struct.pack(f"<{count}I", count << 16 | each.opcode, *each.operands)
+
+
+_DECLARED = r"^\s*{} = OpFunction (%\d+) None (%\d+)\n(?:.*\n)*?\s*OpFunctionEnd\n"
+
+
+def in_text(text: str) -> str:
+    """The same of the text of a module."""
+    named = re.findall(r'OpName (%\d+) "(\w+)"', text)
+    codes = {number: _CODES[name] for number, name in named if name in _CODES}
+    if not codes:
+        return text
+    last = max(int(number) for number in re.findall(r"%(\d+)", text))
+    made = [f'%{last + 1} = OpAsmTargetINTEL "{_MACHINE}"']
+    for number, code in codes.items():
+        declared = re.search(_DECLARED.format(number), text, re.MULTILINE)
+        assert declared is not None
+        types = f"{declared[1]} {declared[2]} %{last + 1}"
+        made.append(f'{number} = OpAsmINTEL {types} "{code}" "{_CONSTRAINTS}"')
+        text = text.replace(declared[0], "")
+        for gone in re.findall(r"(%\d+) = OpFunction", declared[0]):
+            about = rf"^\s*Op(Name|Decorate) {gone} .*\n"
+            text = re.sub(about, "", text, flags=re.MULTILINE)
+        called = rf"OpFunctionCall (%\d+) {number}\b"
+        text = re.sub(called, rf"OpAsmCallINTEL \1 {number}", text)
+    needs = ["OpCapability AsmINTEL", f'OpExtension "{_NEEDS}"']
+    text = _before(r"(?!\s*OpCapability)", needs, text)
+    return _before(r"\s*%\d+ = OpFunction ", made, text)
+
+
+def _before(line: str, lines: list[str], text: str) -> str:
+    """Lines put before the first one that begins so."""
+    found = re.search(f"^{line}", text, re.MULTILINE)
+    assert found is not None
+    new = "".join(f"\t{each}\n" for each in lines)
+    return text[: found.start()] + new + text[found.start() :]
