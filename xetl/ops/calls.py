@@ -22,6 +22,7 @@ from xetl.runtime.launcher import Launcher
 from xetl.runtime.placement import run
 from xetl.runtime.shortcuts import Shortcuts
 from xetl.runtime.usm import DeviceNumbers
+from xetl.settings import config
 
 _MOST_PLANS = 1024
 
@@ -38,9 +39,10 @@ class Plans(Generic[P]):
         """The plan kept for ``key``, else the one that ``make`` gives.
 
         Args:
-            key: all that the plan depends on.
+            key: all that the plan depends on, but for the backend that is set.
             make: checks the call; what it raises is not kept.
         """
+        key = key, config.backend, config.interpret
         plan = self._known.get(key)
         if plan is None:
             plan = make()

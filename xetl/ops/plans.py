@@ -108,6 +108,22 @@ def choose_tiles(
     return Tiles(rows, columns, 32, grid)
 
 
+def cut_for_device(
+    values: Sequence[Numbers], work: Product, *, may_split: bool = False
+) -> DeviceTiles | None:
+    """How a product of some values is cut on a GPU; None: a CPU computes it."""
+    gpu = choose_backend(values=values).cores()
+    if gpu is None:
+        return None
+    return choose_device_tiles(work, find_gpu(*gpu), may_split=may_split)
+
+
+def tiles_of_device(work: Product, cut: DeviceTiles) -> Tiles:
+    """The same, and the grid, where k is not cut."""
+    grid = (cdiv(work.m, cut.rows), cdiv(work.n, cut.columns), work.matrices)
+    return Tiles(cut.rows, cut.columns, STEP, grid)
+
+
 def _balanced(
     m: int,
     n: int,
@@ -320,22 +336,20 @@ def choose_method(
     view_a, view_b, view_out = views
     order = (view_b, view_a) if swaps else (view_a, view_b)
     ones = () if is_scaled else (None, None)
-    gpu = choose_backend(values=operands).cores()
-    if gpu is None:
+    work = Product(m, n, right.shape[-2], matrices, dtype_of(a, "a"))
+    # Arrays of the host are copied, as the parts would be.
+    may_split = may_split and not loops and any(map(is_on_device, operands))
+    cut = cut_for_device(operands, work, may_split=may_split)
+    if cut is None:
         tiles = choose_tiles(m, n, matrices, by_columns, is_packed)
+    elif work.parts(cut) > 1:
+        finish = (None, None, function, bias_dim)
+        started = (is_column, sums, cut.part, cut.rows, cut.columns, STEP)
+        first, last = _in_parts(work, cut, (*order, view_out), started, finish)
+        parts = work.matrices * work.parts(cut), m, n
+        return Method(swaps, False, last, first, (parts, sums))
     else:
-        work = Product(m, n, right.shape[-2], matrices, dtype_of(a, "a"))
-        # Arrays of the host are copied, as the parts would be.
-        may_split = may_split and not loops and any(map(is_on_device, operands))
-        cut = choose_device_tiles(work, find_gpu(*gpu), may_split=may_split)
-        if work.parts(cut) > 1:
-            finish = (None, None, function, bias_dim)
-            started = (is_column, sums, cut.part, cut.rows, cut.columns, STEP)
-            first, last = _in_parts(work, cut, (*order, view_out), started, finish)
-            parts = work.matrices * work.parts(cut), m, n
-            return Method(swaps, False, last, first, (parts, sums))
-        grid = (cdiv(m, cut.rows), cdiv(n, cut.columns), matrices)
-        tiles = Tiles(cut.rows, cut.columns, STEP, grid)
+        tiles = tiles_of_device(work, cut)
     constants = (*ones, function, bias_dim, is_column, sums, *tiles[:3])
     packs = not swaps and tiles.rows > STREAMED and right.ndim == 2 and not loops
     launch = Launch(product, (*order, view_out, None), loops, tiles.grid, constants)

@@ -24,12 +24,13 @@ from xetl.ops.declarations import (
     result,
 )
 from xetl.ops.declare import function
+from xetl.ops.device_tiles import Product
 from xetl.ops.matrix_product import matmul
 from xetl.ops.operands import Numbers, as_numpy, dtype_of, new_result
-from xetl.ops.plans import choose_tiles
+from xetl.ops.plans import choose_tiles, cut_for_device, tiles_of_device
 from xetl.ops.product import accumulated, put
 from xetl.ops.rules import wrong_shape
-from xetl.ops.views import as_dtype, floats, size_of
+from xetl.ops.views import array_of, as_dtype, floats, size_of
 from xetl.runtime.tensors import note_written
 from xetl.xetile import Array, constexpr
 
@@ -220,7 +221,9 @@ def scaled_mm(
         )
 
     def steps(made: Any) -> Any:
-        tiles = choose_tiles(m, n)
+        work = Product(m, n, a.shape[1], 1, a.dtype)
+        cut = cut_for_device([array_of(x) for x in (a, b)], work)
+        tiles = choose_tiles(m, n) if cut is None else tiles_of_device(work, cut)
         line: View = lambda x: x.reshape(-1)  # noqa: E731
         views = (itself, itself, line, line, itself, itself)
         constants = (i32 if a.dtype == i8 else f32, *tiles[:3])

@@ -117,6 +117,23 @@ def test_parts_of_k_of_batches_and_bytes(launched: list[tuple[str, Any]]) -> Non
     assert names == ["part_of_product", "sum_of_parts"] * 2
 
 
+def test_tiles_are_those_of_the_backend(launched: list[tuple[str, Any]]) -> None:
+    """Of arrays of the host, also if calls like these ran elsewhere before."""
+    a, b, one = numbers(512, 64), numbers(64, 512), np.ones(1, np.float32)
+    c, d = (np.ones(shape, np.int8) for shape in ((512, 64), (64, 512)))
+    calls = [lambda: ops.matmul(a, b), lambda: ops.scaled_mm(c, d, one, one)]
+    for call in calls:
+        found: dict[str, Any] = {}
+        for backend in ("cpu", "xegpu"):
+            config.backend = backend
+            found[backend] = call()
+            found[f"grid of {backend}"] = launched[-1][1]
+        close(found["cpu"], found["xegpu"])
+        x, y, _ = found["grid of xegpu"]
+        assert x * y >= 2 * 16
+        assert found["grid of cpu"] != found["grid of xegpu"]
+
+
 def test_batches_and_vectors() -> None:
     a, b = numbers(3, 1, 20, 24), numbers(2, 24, 16)
     close(ops.matmul(OnDevice(a), OnDevice(b)), a @ b)
