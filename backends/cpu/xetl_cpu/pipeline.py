@@ -47,6 +47,7 @@ from xetl_cpu.lowering.materialize_grid import MaterializeGridPass
 from xetl_cpu.lowering.materialize_subgroups import MaterializeSubgroupsPass
 from xetl_cpu.lowering.order_programs import OrderProgramsPass
 from xetl_cpu.lowering.pack_operands import PackOperandsPass
+from xetl_cpu.lowering.place_values import PlaceValuesPass
 from xetl_cpu.lowering.plan_gemm import PlanGemmPass
 from xetl_cpu.lowering.raise_to_brgemm import RaiseToBrgemmPass
 from xetl_cpu.lowering.sink_products import SinkProductsPass
@@ -98,6 +99,7 @@ def passes(target: str) -> list[ModulePass]:
         *_tiles(target),
         HoistDispatchPass(),
         OrderProgramsPass(),
+        PlaceValuesPass(target),
         ConvertXetileToLoopsPass(target),
         FuseRowLoopsPass(),
         WidenProgramsPass(),

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
@@ -37,14 +37,13 @@ from xetl_cpu.lowering.loops.atomics import atomic_rmw
 from xetl_cpu.lowering.loops.carried import adjacent_dims
 from xetl_cpu.lowering.loops.control import lower_for, lower_if, lower_while
 from xetl_cpu.lowering.loops.materialization import (
-    is_coordinate_swap,
     materialize,
     materialize_cast,
     snapshot_loads_before,
 )
 from xetl_cpu.lowering.loops.matmul import lower_brgemm
-from xetl_cpu.lowering.loops.placement import is_free, place, tell_passes
 from xetl_cpu.lowering.loops.plain_products import lower_mma
+from xetl_cpu.lowering.loops.reads import tell_passes
 from xetl_cpu.lowering.loops.reductions import reduce_tile
 from xetl_cpu.lowering.loops.scans import scan_tile
 from xetl_cpu.lowering.loops.sorting import sort_tile
@@ -65,6 +64,12 @@ from xetl_cpu.lowering.loops.stores import (
     store_scatter,
     store_tile,
     write,
+)
+from xetl_cpu.lowering.place_values import (
+    BUFFER,
+    REGISTERS,
+    is_coordinate_swap,
+    is_free,
 )
 from xetl_cpu.lowering.tiles import is_non_negative, may_write
 from xetl_cpu.targets import find_target
@@ -148,12 +153,11 @@ def _value(state: State, op: Operation) -> None:
         raise InternalError(f"`{op.name}` has several vector results")
     if result in state.buffers:
         return
-    placed = place(state, result)
-    if placed.why:
-        remark(op, "values", placed.why)
-    if not placed.in_buffer:
-        return
-    if not materialize_cast(state, result, op):
+    for place in (BUFFER, REGISTERS):
+        why = op.attributes.get(place)
+        if isinstance(why, StringAttr):
+            remark(op, "values", why.data)
+    if BUFFER in op.attributes and not materialize_cast(state, result, op):
         materialize(state, result, op)
 
 

@@ -1,5 +1,5 @@
-// RUN: xetl-opt %s -p 'plan-gemm{target=avx512_bf16},convert-xetile-to-loops{target=avx512_bf16}' --verify-stage=loops | filecheck %s
-// RUN: xetl-opt %s -p 'plan-gemm{target=avx2},convert-xetile-to-loops{target=avx2}' --verify-stage=loops | filecheck %s --check-prefix=AVX2
+// RUN: xetl-opt %s -p 'plan-gemm{target=avx512_bf16},place-values{target=avx512_bf16},convert-xetile-to-loops{target=avx512_bf16}' --verify-stage=loops | filecheck %s
+// RUN: xetl-opt %s -p 'plan-gemm{target=avx2},place-values{target=avx2},convert-xetile-to-loops{target=avx2}' --verify-stage=loops | filecheck %s --check-prefix=AVX2
 
 !matrix = memref<?x?xf32, strided<[?, 1]>>
 !tile = !xetile.tile<8x40xf32>

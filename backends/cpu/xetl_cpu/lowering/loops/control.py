@@ -18,10 +18,9 @@ from collections.abc import Callable, Sequence
 from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from xetl.codegen.types import byte_width
 from xetl.dialects import xetile
 from xetl.dialects.base import vector_type
-from xetl.dialects.kinds_of_types import integer_width, is_vector
+from xetl.dialects.kinds_of_types import is_vector
 from xetl.dialects.upstream import arith, scf, vector
 from xetl.ir.builder import Builder
 from xetl.transforms.diagnostics import remark
@@ -36,64 +35,9 @@ from xetl_cpu.lowering.loops.evaluate import Evaluator
 from xetl_cpu.lowering.loops.materialization import reads_elsewhere
 from xetl_cpu.lowering.loops.matmul import accumulator
 from xetl_cpu.lowering.loops.nest import COLUMNS, At, Nest
-from xetl_cpu.lowering.loops.placement import leaves
 from xetl_cpu.lowering.loops.state import Buffer, State, shape_of
 from xetl_cpu.lowering.loops.stores import element_of, write
-from xetl_cpu.lowering.tiles import may_write
-
-_VALUES = (
-    xetile.LoadTileOp,
-    xetile.TileBroadcastOp,
-    xetile.TileConvLayoutOp,
-    xetile.TileTransposeOp,
-    vector.BroadcastOp,
-    vector.StepOp,
-    vector.FmaOp,
-)
-"""What is computed for some elements wherever these are wanted; arithmetic is, too."""
-
-_MOST = 16
-"""Registers: half of those of AVX-512. AVX2 spills some, which is one load and one
-store of a trip; a buffer is that and a loop."""
-
-
-def fit_registers(state: State, loop: scf.ForOp) -> bool:
-    """Whether all vectors that a loop carries are rows that registers hold."""
-    carried = [each for each in loop.body.block.args if is_vector(each.type)]
-    used = 0
-    for each in carried:
-        rows, cols = shape_of(each)
-        element = element_of(each)
-        if rows != 1 or cols % state.lanes or integer_width(element) == 1:
-            return False
-        bytes_ = state.lanes * byte_width(element)
-        used += cols // state.lanes * -(-bytes_ // state.target.vector_bytes)
-    if not 0 < used <= _MOST:
-        return False
-    last = loop.body.block.last_op
-    assert last is not None
-    return all(
-        op is last or _is_computed_in_place(op) for op in loop.body.block.ops
-    ) and all(
-        same_place or leaf not in carried
-        for value in last.operands
-        for leaf, same_place in leaves(state, value)
-    )
-
-
-def _is_computed_in_place(op: Operation) -> bool:
-    """Whether an operation is one on elements, or none on vectors at all."""
-    if op.regions or may_write(op):
-        return False
-    if isinstance(op, xetile.InitTileOp | xetile.UpdateTileOffsetOp):
-        return op.indices is None
-    if not any(is_vector(each.type) for each in (*op.operands, *op.results)):
-        return True
-    if isinstance(op, vector.ShapeCastOp):
-        return shape_of(op.operands[0]) == shape_of(op.results[0])
-    if len(op.results) != 1 or not is_vector(op.results[0].type):
-        return False
-    return isinstance(op, _VALUES) or op.name.startswith(("arith.", "math."))
+from xetl_cpu.lowering.place_values import REGISTERS
 
 
 def register_types(state: State, value: SSAValue) -> list[VectorType]:
@@ -191,7 +135,7 @@ def lower_for(state: State, op: scf.ForOp, lower_block: LowerBlock) -> None:
     last = old.last_op
     assert isinstance(last, scf.YieldOp)
     carried = Carried(op.init_args)
-    in_registers = fit_registers(state, op)
+    in_registers = REGISTERS in op.attributes
     for index, init in enumerate(op.init_args):
         if in_registers and is_vector(init.type):
             carried.registers[index] = register_types(state, init)
@@ -215,8 +159,6 @@ def lower_for(state: State, op: scf.ForOp, lower_block: LowerBlock) -> None:
     old.args[0].replace_all_uses_with(new.args[0])
     carried.bind(state, old.args[1:], new.args[1:])
     _mark_in_place(state, old, last)
-    if in_registers:
-        state.unrolled.add(new)
     lower_block(state, new)
     if in_registers:
         load_registers(state, [last.operands[n] for n in carried.registers], last)

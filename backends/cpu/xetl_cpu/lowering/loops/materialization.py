@@ -11,20 +11,14 @@ from collections.abc import Iterator
 from xdsl.ir import Operation, SSAValue
 
 from xetl.dialects import xetile
-from xetl.dialects.upstream import arith, vector
+from xetl.dialects.upstream import arith
 from xetl.transforms.diagnostics import remark
 from xetl_cpu.dialect import BrgemmTileOp
-from xetl_cpu.lowering.loops.placement import leaves
+from xetl_cpu.lowering.loops.reads import leaves
 from xetl_cpu.lowering.loops.reductions import reduce_rows
 from xetl_cpu.lowering.loops.state import Buffer, State, shape_of
 from xetl_cpu.lowering.loops.stores import element_of, write
 from xetl_cpu.lowering.tiles import may_alias, may_write, tile_root, written_root
-
-
-def is_coordinate_swap(op: vector.ShapeCastOp) -> bool:
-    """True for a reshape between 1xN and Nx1, or to the same shape."""
-    old, new = shape_of(op.operands[0]), shape_of(op.results[0])
-    return old == new or (old == (new[1], new[0]) and 1 in old)
 
 
 def materialize(state: State, value: SSAValue, op: Operation) -> Buffer:

@@ -23,7 +23,7 @@ from xetl.ir.builder import Builder
 from xetl.transforms.diagnostics import remark
 from xetl_cpu.lowering.loops.evaluate import Evaluator, constant_op
 from xetl_cpu.lowering.loops.nest import COLUMNS, At, Nest, lane_mask
-from xetl_cpu.lowering.loops.placement import leaves
+from xetl_cpu.lowering.loops.reads import leaves
 from xetl_cpu.lowering.loops.state import UNROLL, Buffer, State, shape_of
 from xetl_cpu.lowering.loops.stores import chunk_at, element_of, over_chunks, put, write
 

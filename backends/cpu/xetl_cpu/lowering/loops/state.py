@@ -127,7 +127,6 @@ class State:
         buffers: vector values that live in memory.
         tiles: what each tile value is.
         registers: rows that a loop carries in registers: these.
-        unrolled: bodies of such loops: all they compute stays in registers.
         in_place: carried values that their only reader may overwrite.
         homes: values computed from a carried one and nothing else of its size, which
             may be written where that stands.
@@ -149,7 +148,6 @@ class State:
     registers: dict[SSAValue, list[SSAValue]] = field(
         default_factory=dict[SSAValue, "list[SSAValue]"]
     )
-    unrolled: set[Block] = field(default_factory=set[Block])
     in_place: set[SSAValue] = field(default_factory=set[SSAValue])
     homes: dict[SSAValue, Buffer] = field(default_factory=dict[SSAValue, Buffer])
     lowered: set[Operation] = field(default_factory=set[Operation])

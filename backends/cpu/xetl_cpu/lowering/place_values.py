@@ -1,0 +1,206 @@
+"""place-values: each value that several operations read gets its place.
+
+A value is computed where it is read, together with what it is made of: it never leaves
+registers. One that several loops read is computed by each of them again, which costs
+its operations for each vector of it; or once, into a buffer, which costs a store and a
+load for each reader. The first is done below `EXPENSIVE` operations. What a nested
+region reads stands in a buffer, and so does a column that rows are combined with: it is
+computed down its rows, in vectors. Rows that a loop carries stay in registers if all of
+them fit and its body does nothing but compute their elements.
+
+    %m = arith.subf %v, %w : vector<1x64xf32>
+    %e = math.exp %m : vector<1x64xf32>
+    ->
+    %m = arith.subf %v, %w {cpu.registers = "2 readers, 5 operations ..."}
+    %e = math.exp %m {cpu.buffer = "2 readers, 15 operations a vector: computed once"}
+
+The text is the reason, for who asks: `convert-xetile-to-loops` does what the name says.
+
+Before: stage ``xsmm``.  Left alone: values of one reader, and what has code of its own
+(products, reductions, scans): its results stand in buffers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from xetl.codegen.types import byte_width
+from xetl.dialects import xetile
+from xetl.dialects.base import vector_type
+from xetl.dialects.kinds_of_types import integer_width, is_dense, is_vector
+from xetl.dialects.upstream import arith, scf, vector
+from xetl.dialects.walk import operations_in
+from xetl_cpu.lowering.loops.reads import is_elementwise
+from xetl_cpu.lowering.loops.state import shape_of
+from xetl_cpu.lowering.tiles import may_write
+from xetl_cpu.targets import Target, find_target
+
+BUFFER, REGISTERS = "cpu.buffer", "cpu.registers"
+"""The attributes: where a value lives, with the reason as a text."""
+
+EXPENSIVE = 8
+"""Above this many simple operations a value with two readers is computed once."""
+
+_COST = {"arith.divf": 4, "math.sqrt": 5, "math.rsqrt": 8}
+
+_MOST = 16
+"""Registers: half of those of AVX-512. AVX2 spills some, which is one load and one
+store of a trip; a buffer is that and a loop."""
+
+_FREE = (vector.BroadcastOp, vector.StepOp)
+_VIEWS = (xetile.TileBroadcastOp, xetile.TileConvLayoutOp, xetile.TileTransposeOp)
+_LOADS = (xetile.LoadTileOp, xetile.LoadGatherOp)
+
+
+@dataclass(frozen=True)
+class PlaceValuesPass(ModulePass):
+    """See the module docstring."""
+
+    target: str = "host"
+
+    name = "place-values"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Annotate the module in place."""
+        machine = find_target(self.target)
+        for loop in operations_in(op, scf.ParallelOp):
+            _Places(machine).choose(loop.body.block)
+
+
+class _Places:
+    """The values of a program that live in buffers."""
+
+    def __init__(self, machine: Target) -> None:
+        self.machine = machine
+        self.buffers: set[SSAValue] = set()
+
+    def choose(self, block: Block) -> None:
+        """Annotate a block in order; what registers carry stays in registers."""
+        for op in block.ops:
+            if isinstance(op, scf.ForOp) and _fit_registers(op, self.machine):
+                op.attributes[REGISTERS] = StringAttr("all rows that it carries fit")
+                continue
+            for region in op.regions:
+                for inner in region.blocks:
+                    self.choose(inner)
+            if _is_computed_where_read(op) and not is_free(op.results[0]):
+                self._place(op)
+
+    def _place(self, op: Operation) -> None:
+        """All readers are known where a value is defined."""
+        (value,) = op.results
+        readers = [use.operation for use in value.uses]
+        why = ""
+        if any(reader.parent is not op.parent for reader in readers):
+            why = "computed once, for a nested block reads it"
+        elif _is_computed_column(op) and any(
+            isinstance(reader, xetile.TileBroadcastOp) for reader in readers
+        ):
+            why = "computed once, down its rows"
+        elif len(readers) > 1:
+            own = self.cost(value)
+            price = f"{len(readers)} readers, {own} operations a vector"
+            if own < EXPENSIVE:
+                text = f"{price}: computed by each, in registers"
+                op.attributes[REGISTERS] = StringAttr(text)
+            else:
+                why = f"{price}: computed once"
+        if why:
+            op.attributes[BUFFER] = StringAttr(why)
+            self.buffers.add(value)
+
+    def cost(self, value: SSAValue) -> int:
+        """Simple vector operations it takes to compute one vector of the value."""
+        op = value.owner
+        if value in self.buffers or not isinstance(op, Operation):
+            return 1
+        if isinstance(op, (arith.ConstantOp, *_FREE)):
+            return 0
+        if isinstance(op, xetile.LoadTileOp):
+            return 2
+        if isinstance(op, xetile.LoadGatherOp):
+            return EXPENSIVE
+        if not _is_computed_where_read(op):
+            return 1
+        own = _COST.get(op.name, 10 if op.name.startswith("math.") else 1)
+        own = 0 if isinstance(op, (*_VIEWS, vector.ShapeCastOp)) else own
+        return own + sum(self.cost(v) for v in op.operands if is_vector(v.type))
+
+
+def is_free(value: SSAValue) -> bool:
+    """True for values that cost nothing to compute again, even in a loop."""
+    op = value.owner
+    if isinstance(op, arith.ConstantOp):
+        return is_dense(op.value) and op.value.is_splat()
+    if isinstance(op, arith.IndexCastOp):
+        return is_free(op.operands[0])
+    if isinstance(op, vector.ShapeCastOp | xetile.TileConvLayoutOp):
+        old, new = shape_of(op.operands[0]), shape_of(op.results[0])
+        return old == new and is_free(op.operands[0])
+    return isinstance(op, _FREE)
+
+
+def is_coordinate_swap(op: vector.ShapeCastOp) -> bool:
+    """True for a reshape between 1xN and Nx1, or to the same shape."""
+    old, new = shape_of(op.operands[0]), shape_of(op.results[0])
+    return old == new or (old == (new[1], new[0]) and 1 in old)
+
+
+def _is_computed_where_read(op: Operation) -> bool:
+    """Whether any elements of the result can be computed without the others."""
+    if len(op.results) != 1 or not is_vector(op.results[0].type):
+        return False
+    if isinstance(op, vector.ShapeCastOp):
+        return is_coordinate_swap(op)
+    return isinstance(op, (*_FREE, *_VIEWS, *_LOADS)) or is_elementwise(op)
+
+
+def _is_computed_column(op: Operation) -> bool:
+    """A column is computed down its rows, not one element for each row."""
+    rows, cols = shape_of(op.results[0])
+    return cols == 1 and rows > 1 and op.name.startswith(("arith.", "math."))
+
+
+def _fit_registers(loop: scf.ForOp, machine: Target) -> bool:
+    """Whether all vectors that a loop carries are rows that registers hold."""
+    carried = [each for each in loop.body.block.args if is_vector(each.type)]
+    used, lanes = 0, machine.lanes("f32")
+    for each in carried:
+        (rows, cols), element = shape_of(each), vector_type(each).element_type
+        if rows != 1 or cols % lanes or integer_width(element) == 1:
+            return False
+        used += cols // lanes * -(-lanes * byte_width(element) // machine.vector_bytes)
+    return 0 < used <= _MOST and _computes_in_place(loop.body.block, carried)
+
+
+def _moves_elements(op: Operation) -> bool:
+    if isinstance(op, vector.ShapeCastOp):
+        return shape_of(op.operands[0]) != shape_of(op.results[0])
+    return isinstance(op, xetile.LoadGatherOp)
+
+
+def _computes_in_place(body: Block, carried: Iterable[SSAValue]) -> bool:
+    """Whether a body does nothing else, and reads what is carried where it writes."""
+    made = set[SSAValue](carried)
+    for op in body.ops:
+        if op.next_op is None:
+            break
+        if op.regions or may_write(op):
+            return False
+        if isinstance(op, xetile.InitTileOp | xetile.UpdateTileOffsetOp):
+            if op.indices is not None:
+                return False
+        elif any(is_vector(each.type) for each in (*op.operands, *op.results)):
+            if not _is_computed_where_read(op) or _moves_elements(op):
+                return False
+            if any(operand in made for operand in op.operands):
+                if not is_elementwise(op):
+                    return False
+                made.add(op.results[0])
+    return True

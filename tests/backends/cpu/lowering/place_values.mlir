@@ -1,0 +1,112 @@
+// RUN: xetl-opt %s -p 'place-values{target=avx512}' | filecheck %s
+// RUN: xetl-opt %s -p 'place-values{target=avx2}' | filecheck %s --check-prefix=AVX2
+
+!row = vector<1x64xf32>
+!tile = !xetile.tile<1x64xf32>
+!matrix = memref<?x?xf32, strided<[?, 1]>>
+
+// What is cheap is computed by each reader, what is dear once; the load by each.
+// CHECK-LABEL: @two_readers
+// CHECK:       xetile.load_tile {{.*}} {cpu.registers = "2 readers, 2 operations a vector: computed by each, in registers"}
+// CHECK-NEXT:  arith.addf %{{.*}}, %{{.*}} {cpu.registers = "2 readers, 5 operations a vector: computed by each, in registers"}
+// CHECK-NEXT:  math.exp %{{.*}} {cpu.buffer = "2 readers, 15 operations a vector: computed once"}
+// CHECK-NEXT:  arith.mulf %{{.*}}, %{{[a-z]*}} : vector
+// CHECK-NEXT:  arith.divf %{{.*}}, %{{[a-z]*}} : vector
+func.func @two_readers(%X: !matrix, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.parallel (%p) = (%c0) to (%n) step (%c1) {
+    %x = xetile.init_tile %X[%p, 0], [%n, %n], [%n, 1] : !matrix -> !tile
+    %v = xetile.load_tile %x : !tile -> !row
+    %w = arith.addf %v, %v : !row
+    %e = math.exp %w : !row
+    %f = arith.mulf %e, %w : !row
+    %g = arith.divf %f, %e : !row
+    xetile.store_tile %g, %x : !row, !tile
+    scf.reduce
+  }
+  func.return
+}
+
+// A nested block reads it; a column is computed down its rows.
+// CHECK-LABEL: @once
+// CHECK:       math.exp %{{.*}} {cpu.buffer = "computed once, down its rows"}
+// CHECK:       math.exp %{{.*}} {cpu.buffer = "computed once, for a nested block reads it"}
+func.func @once(%X: !matrix, %column: vector<4x1xf32>, %n: index, %is: i1) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.parallel (%p) = (%c0) to (%n) step (%c1) {
+    %x = xetile.init_tile %X[%p, 0], [%n, %n], [%n, 1] : !matrix -> !xetile.tile<4x64xf32>
+    %v = xetile.load_tile %x : !xetile.tile<4x64xf32> -> vector<4x64xf32>
+    %c = math.exp %column : vector<4x1xf32>
+    %b = xetile.tile_broadcast %c [1] : vector<4x1xf32> -> vector<4x64xf32>
+    %e = math.exp %v : vector<4x64xf32>
+    scf.if %is {
+      %f = arith.mulf %e, %b : vector<4x64xf32>
+      xetile.store_tile %f, %x : vector<4x64xf32>, !xetile.tile<4x64xf32>
+    }
+    scf.reduce
+  }
+  func.return
+}
+
+// Sixteen registers of AVX-512 hold a row that a loop carries; AVX2 would need thirty-two.
+// CHECK-LABEL: @carried
+// CHECK:       scf.yield
+// CHECK:       } {cpu.registers = "all rows that it carries fit"}
+// AVX2-LABEL:  @carried
+// AVX2-NOT:    cpu.registers
+// AVX2-LABEL:  @carried_by_both
+// AVX2:        } {cpu.registers = "all rows that it carries fit"}
+func.func @carried(%X: !matrix, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.parallel (%p) = (%c0) to (%n) step (%c1) {
+    %x = xetile.init_tile %X[%p, 0], [%n, %n], [%n, 1] : !matrix -> !xetile.tile<1x256xf32>
+    %v = xetile.load_tile %x : !xetile.tile<1x256xf32> -> vector<1x256xf32>
+    %s = scf.for %k = %c0 to %n step %c1 iter_args(%a = %v) -> (vector<1x256xf32>) {
+      %b = arith.addf %a, %a : vector<1x256xf32>
+      scf.yield %b : vector<1x256xf32>
+    }
+    xetile.store_tile %s, %x : vector<1x256xf32>, !xetile.tile<1x256xf32>
+    scf.reduce
+  }
+  func.return
+}
+
+func.func @carried_by_both(%X: !matrix, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.parallel (%p) = (%c0) to (%n) step (%c1) {
+    %x = xetile.init_tile %X[%p, 0], [%n, %n], [%n, 1] : !matrix -> !tile
+    %v = xetile.load_tile %x : !tile -> !row
+    %s = scf.for %k = %c0 to %n step %c1 iter_args(%a = %v) -> (!row) {
+      %b = arith.addf %a, %a : !row
+      scf.yield %b : !row
+    }
+    xetile.store_tile %s, %x : !row, !tile
+    scf.reduce
+  }
+  func.return
+}
+
+// A reduction reads the carried row at other elements than it writes: a buffer.
+// CHECK-LABEL: @read_elsewhere
+// CHECK-NOT:   cpu.registers = "all
+func.func @read_elsewhere(%X: !matrix, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.parallel (%p) = (%c0) to (%n) step (%c1) {
+    %x = xetile.init_tile %X[%p, 0], [%n, %n], [%n, 1] : !matrix -> !tile
+    %v = xetile.load_tile %x : !tile -> !row
+    %s = scf.for %k = %c0 to %n step %c1 iter_args(%a = %v) -> (!row) {
+      %t = xetile.tile_reduce <add>, %a [1] : !row -> vector<1x1xf32>
+      %u = xetile.tile_broadcast %t [1] : vector<1x1xf32> -> !row
+      %b = arith.addf %a, %u : !row
+      scf.yield %b : !row
+    }
+    xetile.store_tile %s, %x : !row, !tile
+    scf.reduce
+  }
+  func.return
+}
