@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import mmap
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +16,6 @@ from torch.nn import functional  # noqa: E402
 
 from xetl import ops  # noqa: E402
 from xetl.errors import LaunchError  # noqa: E402
-from xetl.ops import operands  # noqa: E402
 from xetl.ops.calls import Launch  # noqa: E402
 from xetl.ops.declare import Function  # noqa: E402
 
@@ -219,18 +217,3 @@ def test_settings_that_change_often(monkeypatch: pytest.MonkeyPatch) -> None:
         for _ in range(2):
             ops.relu(x)
         assert not calls[0]
-
-
-@pytest.mark.skipif(not hasattr(mmap, "MADV_HUGEPAGE"), reason="there are none")
-def test_large_tensors_come_in_huge_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[tuple[int, int]] = []
-    monkeypatch.setattr(operands, "_madvise", lambda *args: asked.append(args[:2]))
-    x = torch.ones(operands.LARGE // 4)
-    kept = [ops.relu(x) for _ in range(4)]  # the later ones are repeated
-    assert len(asked) == len(kept)
-    for (start, size), y in zip(asked, kept):
-        assert y.data_ptr() <= start < y.data_ptr() + 4096
-        assert y.nbytes - 8192 < size <= y.nbytes
-        assert bool((y == 1).all())
-    ops.relu(x[:1000])
-    assert len(asked) == len(kept)

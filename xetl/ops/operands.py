@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
-import mmap
-from contextlib import suppress
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,16 +10,13 @@ from xetl.backend import ArrayView
 from xetl.errors import LaunchError
 from xetl.imports import import_whole
 from xetl.language.dtypes import BY_NAME, DType
+from xetl.ops.recycling import new_array, new_tensor
 from xetl.runtime.arrays import locate
+from xetl.runtime.dlpack import row_major
 from xetl.runtime.tensors import is_tensor, tensors_as_arrays
 from xetl.runtime.usm import DeviceNumbers
 
 Numbers: TypeAlias = np.ndarray[Any, Any]
-
-LARGE = 8 << 20
-"""Bytes from which on a tensor comes in huge pages; NumPy asks for them from 4 MB on.
-
-It costs 2 us, which is 1 % of writing so much where memory is there already."""
 
 _TORCH_NAMES = {dtype: name for name, dtype in BY_NAME.items() if name != dtype.name}
 
@@ -75,35 +69,14 @@ def new_result(like: object, shape: tuple[int, ...], dtype: DType) -> Any:
     if is_tensor(like):
         torch: Any = import_whole("torch")
         kind = getattr(torch, _TORCH_NAMES[dtype])
-        return in_huge_pages(torch.empty(shape, dtype=kind, device=given.device))
+        if given.is_cpu:
+            return new_tensor(shape, row_major(shape), kind)
+        return torch.empty(shape, dtype=kind, device=given.device)
     if type(like).__module__.partition(".")[0] == "dpnp":
         dpnp: Any = import_whole("dpnp")
         where = {"sycl_queue": given.sycl_queue, "usm_type": given.usm_type}
         return dpnp.empty(shape, dtype=dtype.numpy, **where)
-    return np.empty(shape, dtype.numpy)
-
-
-def in_huge_pages(made: Any) -> Any:
-    """A new tensor, whose first writer then meets fewer pages that are not there yet.
-
-    Each costs a trip to the system: 8,192 of them as much as 20 times what is stored
-    (32 MB in a virtual machine: 44 ms, in huge pages 4 to 12). Small tensors, those of
-    a device and those without memory are left as they are.
-    """
-    advice = getattr(mmap, "MADV_HUGEPAGE", None)
-    if made.nbytes < LARGE or not made.is_cpu or advice is None:
-        return made
-    with suppress(RuntimeError):  # what has no memory says so
-        first = made.data_ptr()
-        start = -(-first // mmap.PAGESIZE) * mmap.PAGESIZE
-        end = (first + made.nbytes) // mmap.PAGESIZE * mmap.PAGESIZE
-        _madvise(start, end - start, advice)  # a system without refuses: no matter
-    return made
-
-
-_madvise: Any = getattr(ctypes.CDLL(None), "madvise", None)
-if _madvise is not None:
-    _madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    return new_array(shape, dtype.numpy)
 
 
 class _Memory:

@@ -22,7 +22,8 @@ import numpy as np
 
 from xetl.backend import ArrayView, RecordedCall, RecordedLaunch
 from xetl.language.dtypes import DType
-from xetl.ops.operands import LARGE, Numbers, dtype_of, in_huge_pages
+from xetl.ops.operands import Numbers, dtype_of
+from xetl.ops.recycling import LARGE, new_array, new_tensor
 from xetl.prepacked import Prepacked
 from xetl.runtime.native_calls import NativelyCalled, look_around, may_be_native, native
 from xetl.runtime.select_backend import choose_backend
@@ -164,20 +165,16 @@ def _own(value: Any) -> Any:
 def _maker(made: Any) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     """A function and its arguments that make an array like this one."""
     if type(made) is np.ndarray:
-        return np.empty, (made.shape, made.dtype)
+        make = np.empty if made.nbytes < LARGE else new_array
+        return make, (made.shape, made.dtype)
     torch = sys.modules["torch"]
     place = tuple(made.shape), made.stride()
-    usual = partial(torch.empty_strided, dtype=made.dtype, device="cpu")
     if made.nbytes >= LARGE:
-        return _large, (usual, place)
+        return new_tensor, (*place, made.dtype)
     quickest = getattr(torch._C._dynamo.guards, "_empty_strided_cpu", None)
     if quickest is not None:  # what code of torch.compile calls
         return quickest, (*place, made.dtype)
-    return usual, place
-
-
-def _large(make: Callable[..., Any], place: Sequence[Any]) -> Any:
-    return in_huge_pages(make(*place))
+    return partial(torch.empty_strided, dtype=made.dtype, device="cpu"), place
 
 
 def _view(given: Any, seen: Numbers) -> ArrayView:
