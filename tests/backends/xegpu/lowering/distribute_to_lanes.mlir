@@ -264,8 +264,8 @@ gpu.module @m {
     %c8 = arith.constant 8 : index
     %d = xegpu.create_nd_tdesc %a : memref<64x64xf16> -> !xegpu.tensor_desc<8x16xf16>
     %e = scf.for %i = %c0 to %c8 step %c8 iter_args(%t = %d) -> (!xegpu.tensor_desc<8x16xf16>) {
-      %u = xegpu.update_nd_offset %t, [%c8, %c0] : !xegpu.tensor_desc<8x16xf16>
-      scf.yield %u : !xegpu.tensor_desc<8x16xf16>
+      xegpu.prefetch_nd %t[%c8, %c0] : !xegpu.tensor_desc<8x16xf16>
+      scf.yield %t : !xegpu.tensor_desc<8x16xf16>
     }
     gpu.return
   }

@@ -29,13 +29,10 @@ from xetl_xegpu.dialect import (
     LoadOp,
     MemDescType,
     PrefetchNdOp,
-    PrefetchOp,
     StoreMatrixOp,
     StoreNdOp,
     StoreOp,
     TensorDescType,
-    UpdateNdOffsetOp,
-    UpdateOffsetOp,
 )
 from xetl_xegpu.limits import (
     LEAST_WIDTH,
@@ -131,14 +128,11 @@ def create_nd_tdesc(lanes: Lanes, op: CreateNdTdescOp) -> None:
     step = None
     if strides[1] != 1:
         step = as_i64(lanes, product(lanes, strides[1], width))
-    row, column = _block_offsets(lanes, op.mixed_offsets)
     lanes.matrices[op.result] = Matrix(
         memory.address,
         _row_bytes(lanes, shape[1], width, has_gaps=step is not None),
         as_i64(lanes, shape[0]),
         as_i64(lanes, product(lanes, strides[0], width)),
-        row,
-        column,
         step,
     )
 
@@ -176,12 +170,6 @@ def _descriptor(lanes: Lanes, op: Operation, value: SSAValue) -> TensorDescType:
     return type_
 
 
-def _block_offsets(lanes: Lanes, given: tuple[Index, ...]) -> tuple[Index, Index]:
-    """Row and column, 0 where nothing is given."""
-    row, column = given or (0, 0)
-    return value_of(lanes, row), value_of(lanes, column)
-
-
 def _matrix(lanes: Lanes, op: Operation, descriptor: SSAValue) -> Matrix:
     known = lanes.matrices.get(descriptor)
     if known is None:
@@ -191,17 +179,6 @@ def _matrix(lanes: Lanes, op: Operation, descriptor: SSAValue) -> Matrix:
             "carry the offsets, and give them to `load_nd`, `store_nd`, `prefetch_nd`",
         )
     return known
-
-
-def update_nd_offset(lanes: Lanes, op: UpdateNdOffsetOp) -> None:
-    """The same matrix, another place in it."""
-    old = _matrix(lanes, op, op.tensor_desc)
-    row, column = _block_offsets(lanes, op.mixed_offsets)
-    lanes.matrices[op.result] = replace(
-        old,
-        row=total(lanes, old.row, row),
-        column=total(lanes, old.column, column),
-    )
 
 
 def _surface(
@@ -220,9 +197,9 @@ def _surface(
         per_element: how many elements of the message one of the matrix is.
     """
     matrix = _matrix(lanes, op, op.tensor_desc)
-    row, column = _block_offsets(lanes, op.mixed_offsets)
-    x = product(lanes, total(lanes, matrix.column, column), per_element)
-    y = total(lanes, total(lanes, matrix.row, row), down)
+    row, column = (value_of(lanes, offset) for offset in op.mixed_offsets)
+    x = product(lanes, column, per_element)
+    y = total(lanes, row, down)
     return simt.Surface(
         matrix.base,
         matrix.width,
@@ -328,13 +305,6 @@ def create_tdesc(lanes: Lanes, op: CreateTdescOp) -> None:
     lanes.places[op.result] = Places(memory, lanes.one(op.offsets))
 
 
-def update_offset(lanes: Lanes, op: UpdateOffsetOp) -> None:
-    """The same memory, the offsets moved."""
-    old = _places(lanes, op, op.tensor_desc, None)
-    new = lanes.emit(arith.AddiOp(old.offset, lanes.one(op.offsets)))
-    lanes.places[op.result] = Places(old.memory, new)
-
-
 def _places(
     lanes: Lanes, op: Operation, base: SSAValue, offsets: SSAValue | None
 ) -> Places:
@@ -388,10 +358,6 @@ def store(lanes: Lanes, op: StoreOp) -> None:
     value, mask = lanes.one(op.value), lanes.one(op.mask)
     hints = None if memory.shared else hints_of(lanes, op, "store")
     lanes.add(simt.StoreOp(value, address, mask, space=space_of(memory), hints=hints))
-
-
-def prefetch(lanes: Lanes, op: PrefetchOp) -> None:
-    """Nothing: only blocks are worth asking for."""
 
 
 def atomic(lanes: Lanes, op: AtomicRmwOp) -> None:

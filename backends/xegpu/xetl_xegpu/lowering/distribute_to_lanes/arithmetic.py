@@ -223,46 +223,23 @@ def bitcast(lanes: Lanes, op: arith.BitcastOp) -> None:
         compute(lanes, op)
 
 
-def fma(lanes: Lanes, op: vector.FmaOp) -> None:
-    """As `math.fma`, which takes scalars too."""
-    made = [lanes.emit(math.FmaOp(a, b, c)) for a, b, c in _piece_by_piece(lanes, op)]
-    lanes.hold(op.result, *made)
-
-
 def multi_reduction(lanes: Lanes, op: vector.MultiReductionOp) -> None:
     """Rows in the lane, columns over the lanes; then the value it starts from."""
-    _reduce(lanes, op, op.kind.kind, op.dims, [op.acc])
-
-
-def reduction(lanes: Lanes, op: vector.ReductionOp) -> None:
-    """All elements of a value of rank 1."""
-    _reduce(lanes, op, op.kind.kind, (0,), op.operands[1:])
-
-
-def _reduce(
-    lanes: Lanes,
-    op: vector.MultiReductionOp | vector.ReductionOp,
-    kind: str,
-    dims: Sequence[int],
-    start: Sequence[SSAValue],
-) -> None:
-    source = op.operands[0]
-    layout, shape = lanes.layout(source), shape_of(source.type)
+    kind, dims = op.kind.kind, op.dims
+    layout, shape = lanes.layout(op.source), shape_of(op.source.type)
     if layout.spread not in (Distribution.SAME, Distribution.COLUMNS) or len(shape) > 2:
-        raise lanes.refuse_value(source)
-    pieces = [_widened(lanes, kind, piece) for piece in lanes.pieces(source)]
+        raise lanes.refuse_value(op.source)
+    pieces = [_widened(lanes, kind, piece) for piece in lanes.pieces(op.source)]
     columns = len(shape) - 1
     if set(dims) - {columns} or (columns == 0 and layout.spread is Distribution.SAME):
         pieces = [_in_lane(lanes, kind, pieces)]
     if columns in dims and layout.spread is Distribution.COLUMNS:
         pieces = [lanes.emit(simt.ReduceOp(piece, kind=kind)) for piece in pieces]
-    for value in start:
-        others = [_widened(lanes, kind, piece) for piece in lanes.pieces(value)]
-        pieces = recut(lanes, pieces, [length_of(piece) for piece in others])
-        pieces = [_combined(lanes, kind, a, b) for a, b in zip(pieces, others)]
-    (result,) = op.results
-    types = lanes.layout(result).types
-    lanes.hold(result, *[_narrowed(lanes, p, t) for p, t in zip(pieces, types)])
+    others = [_widened(lanes, kind, piece) for piece in lanes.pieces(op.acc)]
+    pieces = recut(lanes, pieces, [length_of(piece) for piece in others])
+    pieces = [_combined(lanes, kind, a, b) for a, b in zip(pieces, others)]
+    types = lanes.layout(op.result).types
+    lanes.hold(op.result, *[_narrowed(lanes, p, t) for p, t in zip(pieces, types)])
 
 
 def _combined(lanes: Lanes, kind: str, left: SSAValue, right: SSAValue) -> SSAValue:

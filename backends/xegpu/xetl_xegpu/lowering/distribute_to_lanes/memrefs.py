@@ -25,7 +25,6 @@ from xetl_xegpu.lowering.distribute_to_lanes.state import (
     Lanes,
     Memory,
     bits_of,
-    lane_element,
 )
 
 _ALIGNMENT = 64
@@ -175,10 +174,6 @@ def allocate(lanes: Lanes, op: memref.AllocOp) -> None:
     lanes.memories[op.result] = Memory(base, sizes, strides, element, shared=True)
 
 
-def deallocate(lanes: Lanes, op: memref.DeallocOp) -> None:
-    """Nothing: others may still read it."""
-
-
 def metadata(lanes: Lanes, op: memref.ExtractStridedMetadataOp) -> None:
     """Sizes and strides as values; the buffer begins at element 0."""
     memory = memory_of(lanes, op, op.source)
@@ -206,26 +201,6 @@ def reinterpret_cast(lanes: Lanes, op: memref.ReinterpretCastOp) -> None:
     )
 
 
-def subview(lanes: Lanes, op: memref.SubviewOp) -> None:
-    """A part of a memref; dimensions of one element may go."""
-    memory = memory_of(lanes, op, op.source)
-    offsets = [value_of(lanes, offset) for offset in op.mixed_offsets]
-    sizes = [value_of(lanes, size) for size in op.mixed_sizes]
-    steps = [value_of(lanes, step) for step in op.mixed_strides]
-    strides = [product(lanes, a, b) for a, b in zip(memory.strides, steps)]
-    dropped = len(sizes) - memref_type(op.result).get_num_dims()
-    kept = list(range(len(sizes)))
-    for dim in [dim for dim in kept if sizes[dim] == 1][:dropped]:
-        kept.remove(dim)
-    lanes.memories[op.result] = Memory(
-        address_of(lanes, memory, offsets),
-        tuple(sizes[dim] for dim in kept),
-        tuple(strides[dim] for dim in kept),
-        memory.element,
-        memory.shared,
-    )
-
-
 def view(lanes: Lanes, op: memref.ViewOp) -> None:
     """Bytes as elements of another type."""
     memory, type_ = memory_of(lanes, op, op.source), memref_type(op.result)
@@ -235,39 +210,7 @@ def view(lanes: Lanes, op: memref.ViewOp) -> None:
     lanes.memories[op.result] = Memory(address, sizes, strides, element, memory.shared)
 
 
-def same_memory(lanes: Lanes, op: memref.CastOp) -> None:
-    """Another type for the same memory."""
-    lanes.memories[op.result] = memory_of(lanes, op, op.source)
-
-
-def dim(lanes: Lanes, op: memref.DimOp) -> None:
-    """One size."""
-    memory, which = memory_of(lanes, op, op.source), constant_index(op.index)
-    if which is None or not 0 <= which < len(memory.sizes):
-        raise lanes.refuse_value(op.result)
-    lanes.hold(op.result, as_index(lanes, memory.sizes[which]))
-
-
 def pointer(lanes: Lanes, op: memref.ExtractAlignedPointerAsIndexOp) -> None:
     """The address as a number."""
     memory = memory_of(lanes, op, op.source)
     lanes.hold(op.result, lanes.emit(arith.IndexCastOp(memory.address, IndexType())))
-
-
-def load(lanes: Lanes, op: memref.LoadOp) -> None:
-    """One element, for all lanes."""
-    memory = memory_of(lanes, op, op.memref)
-    indices = [value_of(lanes, index) for index in op.indices]
-    address = address_of(lanes, memory, indices)
-    fill = lanes.constant(0, lane_element(memory.element))
-    found = simt.LoadOp(address, always(lanes), fill, space=space_of(memory))
-    lanes.hold(op.result, lanes.emit(found))
-
-
-def store(lanes: Lanes, op: memref.StoreOp) -> None:
-    """One element, by the first lane."""
-    memory = memory_of(lanes, op, op.memref)
-    indices = [value_of(lanes, index) for index in op.indices]
-    address = address_of(lanes, memory, indices)
-    value = lanes.one(op.value)
-    lanes.add(simt.StoreOp(value, address, lanes.is_first, space=space_of(memory)))

@@ -188,8 +188,6 @@ class Matrix:
         width: of a row in bytes, i64.
         height: rows, i64.
         pitch: from row to row in bytes, i64.
-        row: of the block that is described; offsets of accesses are added.
-        column: of it, in elements.
         step: from element to element of a row in bytes, i64; None: there are no gaps.
     """
 
@@ -197,8 +195,6 @@ class Matrix:
     width: SSAValue
     height: SSAValue
     pitch: SSAValue
-    row: Index
-    column: Index
     step: SSAValue | None = None
 
 
