@@ -27,7 +27,6 @@ from .nd_ops import (
     LoadNdOp,
     PrefetchNdOp,
     StoreNdOp,
-    UpdateNdOffsetOp,
 )
 from .nd_ops import descriptor_type as descriptor_type
 from .nd_ops import loaded_type as loaded_type
@@ -37,12 +36,10 @@ from .scatter_ops import (
     LoadOp,
     PrefetchOp,
     StoreOp,
-    UpdateOffsetOp,
 )
 from .types import MemDescType, TensorDescType
 from .value_ops import AssertOp as AssertOp
 from .value_ops import (
-    ConvertLayoutOp,
     CreateMemDescOp,
     DpasOp,
     LoadMatrixOp,
@@ -56,10 +53,9 @@ XeGPU = Dialect(
     "xegpu",
     [
         *XeGPUHints.operations,
-        *(CreateNdTdescOp, LoadNdOp, StoreNdOp, PrefetchNdOp, UpdateNdOffsetOp),
-        *(CreateTdescOp, UpdateOffsetOp, LoadOp, StoreOp, PrefetchOp, AtomicRmwOp),
-        *(DpasOp, ConvertLayoutOp),
-        *(CreateMemDescOp, LoadMatrixOp, StoreMatrixOp),
+        *(CreateNdTdescOp, LoadNdOp, StoreNdOp, PrefetchNdOp),
+        *(CreateTdescOp, LoadOp, StoreOp, PrefetchOp, AtomicRmwOp),
+        *(DpasOp, CreateMemDescOp, LoadMatrixOp, StoreMatrixOp),
     ],
     [
         *XeGPUHints.attributes,

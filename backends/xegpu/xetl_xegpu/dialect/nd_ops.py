@@ -31,7 +31,6 @@ from xdsl.utils.exceptions import VerifyException
 from xetl.dialects.base import Index, MixedList, Value, check, ints_of, type_of
 from xetl.dialects.kinds_of_types import is_memref
 from xetl.dialects.operation import XetlOp
-from xetl.dialects.type_rules import like
 
 from .attributes import READ_HINTS, WRITE_HINTS, CachedOp
 from .types import TensorDescType
@@ -122,12 +121,6 @@ def verify_stored(tdesc: TensorDescType, found: Attribute) -> None:
     check(tdesc.array_length == 1, "a store takes one block, not several")
     expected = tdesc.vector_type()
     check(found == expected, "the block holds {}, found {}", expected, found)
-
-
-def verify_moved(tdesc: TensorDescType, result: Attribute, has_offsets: bool) -> None:
-    """Check that a block that is moved stays what it is."""
-    check(has_offsets, "by how much the block moves must be given")
-    check(result == tdesc, "the moved block is {}, found {}", tdesc, result)
 
 
 def descriptor_type(value: Value) -> TensorDescType:
@@ -306,20 +299,3 @@ class PrefetchNdOp(_BlockOp, CachedOp, name="xegpu.prefetch_nd"):
         self.verify_offsets()
         check(not self.descriptor.scattered, "prefetch_nd takes a block")
         self.check_hints(READ_HINTS)
-
-
-class UpdateNdOffsetOp(_BlockOp, name="xegpu.update_nd_offset"):
-    """The block moved by ``offsets``.  `mlir-opt` 22 has it, but does not lower it."""
-
-    result = result_def(like("tensor_desc", base=TensorDescType))
-
-    traits = traits_def(Pure())
-    assembly_format = (
-        "$tensor_desc `,` custom<DynamicIndexList>($offsets, $const_offsets) "
-        "prop-dict attr-dict `:` type($tensor_desc)"
-    )
-
-    def verify_(self) -> None:
-        """Check offsets and type."""
-        self.verify_offsets()
-        verify_moved(self.descriptor, self.result.type, bool(self.mixed_offsets))

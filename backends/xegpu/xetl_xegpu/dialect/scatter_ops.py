@@ -137,26 +137,6 @@ class CreateTdescOp(XetlOp, name="xegpu.create_tdesc"):
         verify_scattered(self.source.type, self.offsets.type, described)
 
 
-class UpdateOffsetOp(XetlOp, name="xegpu.update_offset"):
-    """Each place moved by its own offset."""
-
-    tensor_desc = operand_def(TensorDescType)
-    offsets = operand_def()
-    result = result_def(like("tensor_desc", base=TensorDescType))
-
-    traits = traits_def(Pure())
-    assembly_format = (
-        "$tensor_desc `,` $offsets prop-dict attr-dict `:` type($tensor_desc) `,` "
-        "type($offsets)"
-    )
-
-    def verify_(self) -> None:
-        """Check offsets and type."""
-        described = descriptor_type(self.tensor_desc)
-        verify_scattered(None, self.offsets.type, described)
-        check(self.result.type == described, "a moved descriptor keeps its type")
-
-
 # Without offsets the base is a descriptor of scattered places.
 _PLACES = "$base (`[` $offsets^ `]`)?"
 

@@ -132,8 +132,8 @@ def kernels_say_how_they_launch(op: Operation) -> str | None:
 def offsets_are_values(op: Operation) -> str | None:
     """Blocks are named where they are moved, by values.
 
-    `mlir-opt` 22 lowers neither offsets of descriptors nor `update_nd_offset`, and
-    loses offsets that are constants of the operation.
+    `mlir-opt` 22 lowers no offsets of descriptors, and loses offsets that are constants
+    of the operation.
     """
     if isinstance(op, CreateNdTdescOp) and op.mixed_offsets:
         return "a descriptor has offsets"
@@ -156,7 +156,7 @@ _GPU = _named(
 _MEMREF = _named(
     "memref",
     *("alloc", "view", "reinterpret_cast"),
-    *("extract_aligned_pointer_as_index", "extract_strided_metadata", "dim"),
+    *("extract_aligned_pointer_as_index", "extract_strided_metadata"),
 )
 _VECTOR = _named(
     "vector",

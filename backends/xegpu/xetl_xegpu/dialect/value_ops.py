@@ -41,7 +41,6 @@ from xetl.dialects.base import (
 )
 from xetl.dialects.kinds_of_types import is_memref
 from xetl.dialects.operation import XetlOp
-from xetl.dialects.type_rules import like
 from xetl_xegpu.dialect.attributes import LayoutAttr, SliceAttr
 from xetl_xegpu.dialect.nd_ops import bits_of, elements_per_word
 from xetl_xegpu.dialect.types import MemDescType
@@ -132,22 +131,6 @@ def _result_shape(
     k = other[0] * (other[2] if len(other) == 3 else 1)
     check(shape[1] == k, f"a has {shape[1]} columns, but b {k} rows")
     return shape[0], other[1]
-
-
-class ConvertLayoutOp(XetlOp, name="xegpu.convert_layout"):
-    """The same value, split in another way."""
-
-    source = operand_def(VectorType)
-    input_layout = prop_def(_LAYOUT)
-    target_layout = prop_def(_LAYOUT)
-    result = result_def(like("source", base=VectorType))
-
-    traits = traits_def(Pure())
-    assembly_format = "$source prop-dict attr-dict `:` type($source)"
-
-    def verify_(self) -> None:
-        """Check that the value stays what it is."""
-        check(self.source.type == self.result.type, "convert_layout keeps the type")
 
 
 # Extensions ---------------------------------------------------------------------------

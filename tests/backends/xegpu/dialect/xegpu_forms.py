@@ -41,7 +41,6 @@ gpu.module @m {
       : !xegpu.tensor_desc<16x8xf32> -> vector<8x16xf32>
     xegpu.store_nd %v, %t[%i, 0] <{l1_hint = #xegpu.cache_hint<write_back>}>
       : vector<8x16xf16>, !xegpu.tensor_desc<8x16xf16>
-    %u = xegpu.update_nd_offset %wide, [0, %j] : !xegpu.tensor_desc<16x8xf32>
     gpu.return
   }
 }
@@ -71,8 +70,6 @@ func.func @scattered(%F: memref<1024xf32>, %L: memref<1024xf32, 3>, %p: i64,
     -> !xegpu.tensor_desc<16x8xf32, #xegpu.scatter_tdesc_attr<chunk_size = 8>>
   %dl = xegpu.create_tdesc %L, %off : memref<1024xf32, 3>, vector<16xindex>
     -> !xegpu.tensor_desc<16xf32, #xegpu.scatter_tdesc_attr<memory_space = slm>>
-  %d2 = xegpu.update_offset %d, %off
-    : !xegpu.tensor_desc<16xf32, #xegpu.scatter_tdesc_attr<>>, vector<16xindex>
   %g4 = xegpu.load %d, %mask
     : !xegpu.tensor_desc<16xf32, #xegpu.scatter_tdesc_attr<>>, vector<16xi1>
     -> vector<16xf32>
@@ -107,8 +104,6 @@ func.func @products(%a: vector<8x16xf16>, %b: vector<16x16xf16>,
     : vector<8x32xi8>, vector<8x16x4xi8> -> vector<8x16xi32>
   %4 = xegpu.dpas %x, %c, %c
     : vector<8x8xf32>, vector<8x16xf32>, vector<8x16xf32> -> vector<8x16xf32>
-  %5 = xegpu.convert_layout %c <{input_layout = #l, target_layout = #l}>
-    : vector<8x16xf32>
   %6 = vector.multi_reduction <add>, %c, %z {layout_result_0 = #s} [1]
     : vector<8x16xf32> to vector<8xf32>
   %7 = xegpu.create_nd_tdesc %A : memref<256x128xf16>
