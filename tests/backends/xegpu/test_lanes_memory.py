@@ -171,22 +171,23 @@ def test_dynamic_arrays_and_numbers_are_arguments():
       %first = arith.muli %r, %t#0 : index
       %w = vector.broadcast %first : index to vector<16xindex>
       %at = arith.addi %w, %step : vector<16xindex>
-      %flat = memref.reinterpret_cast %b to offset: [0], sizes: [%s#0], strides: [1]
-          : memref<f32> to memref<?xf32>
-      %v = xegpu.load %flat[%at], %on
-          : memref<?xf32>, vector<16xindex>, vector<16xi1> -> vector<16xf32>
+      %start = memref.extract_aligned_pointer_as_index %x
+          : memref<?x?xf32, strided<[?, 1]>> -> index
+      %from = arith.index_cast %start : index to i64
+      %v = xegpu.load %from[%at], %on
+          : i64, vector<16xindex>, vector<16xi1> -> vector<16xf32>
       %a = arith.index_cast %all : index to i64
       %f = arith.sitofp %a : i64 to f32
       %fs = vector.broadcast %f : f32 to vector<16xf32>
       %sum = arith.addf %v, %fs : vector<16xf32>
       %c16 = arith.constant 16 : index
-      %ys = memref.reinterpret_cast %y to offset: [0], sizes: [48], strides: [1]
-          : memref<?x16xf32> to memref<48xf32>
+      %end = memref.extract_aligned_pointer_as_index %y : memref<?x16xf32> -> index
+      %to = arith.index_cast %end : index to i64
       %down = arith.muli %g, %c16 : index
       %d = vector.broadcast %down : index to vector<16xindex>
       %out = arith.addi %d, %step : vector<16xindex>
-      xegpu.store %sum, %ys[%out], %on
-          : vector<16xf32>, memref<48xf32>, vector<16xindex>, vector<16xi1>
+      xegpu.store %sum, %to[%out], %on
+          : vector<16xf32>, i64, vector<16xindex>, vector<16xi1>
       gpu.return
     } }"""
     wide = np.ascontiguousarray(x)

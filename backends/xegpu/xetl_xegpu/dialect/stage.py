@@ -155,8 +155,7 @@ _GPU = _named(
 )
 _MEMREF = _named(
     "memref",
-    *("alloc", "view", "reinterpret_cast"),
-    *("extract_aligned_pointer_as_index", "extract_strided_metadata"),
+    *("alloc", "view", "extract_aligned_pointer_as_index", "extract_strided_metadata"),
 )
 _VECTOR = _named(
     "vector",

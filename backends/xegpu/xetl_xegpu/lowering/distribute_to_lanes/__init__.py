@@ -198,7 +198,6 @@ _VALUES: dict[type[Operation], _Rule] = {
 _MEMORY: dict[type[Operation], _Rule] = {
     memref.AllocOp: memrefs.allocate,
     memref.ExtractStridedMetadataOp: memrefs.metadata,
-    memref.ReinterpretCastOp: memrefs.reinterpret_cast,
     memref.ViewOp: memrefs.view,
     memref.ExtractAlignedPointerAsIndexOp: memrefs.pointer,
     xegpu.CreateNdTdescOp: accesses.create_nd_tdesc,

@@ -175,30 +175,12 @@ def allocate(lanes: Lanes, op: memref.AllocOp) -> None:
 
 
 def metadata(lanes: Lanes, op: memref.ExtractStridedMetadataOp) -> None:
-    """Sizes and strides as values; the buffer begins at element 0."""
+    """Sizes and strides as values; the array begins at element 0."""
     memory = memory_of(lanes, op, op.source)
-    lanes.memories[op.base_buffer] = Memory(
-        memory.address, (), (), memory.element, memory.shared
-    )
     lanes.hold(op.offset, as_index(lanes, 0))
     for results, known in ((op.sizes, memory.sizes), (op.strides, memory.strides)):
         for result, value in zip(results, known):
             lanes.hold(result, as_index(lanes, value))
-
-
-def reinterpret_cast(lanes: Lanes, op: memref.ReinterpretCastOp) -> None:
-    """The same memory with other sizes and strides, from an element on."""
-    memory = memory_of(lanes, op, op.source)
-    (offset,) = op.mixed_offsets
-    start = value_of(lanes, offset)
-    width = byte_width(memory.element)
-    lanes.memories[op.result] = Memory(
-        moved(lanes, memory.address, start, width),
-        tuple(value_of(lanes, size) for size in op.mixed_sizes),
-        tuple(value_of(lanes, stride) for stride in op.mixed_strides),
-        memory.element,
-        memory.shared,
-    )
 
 
 def view(lanes: Lanes, op: memref.ViewOp) -> None:
