@@ -11,7 +11,8 @@ Loads in loops are left alone: the compiler itself keeps a payload before the lo
 loads that transpose there are many a step, and pvc copies it for each: there each has
 a payload of its own (a GEMM by B column-major: 95 instructions a step, 111 without),
 except beside reductions, which need the registers.
-So have prefetches in loops beside matrix products (58 instead of 70 instructions).
+So have prefetches in loops beside matrix products of 16 and 8 bits (58 instead of 70
+instructions).
 Left alone are messages with hints, and shapes whose items no vector of SPIR-V holds.
 
 Source: Intel Graphics Compiler, `LSCFuncsResolution.cpp`, `Decompose2DBlockFuncs.cpp`
@@ -65,8 +66,9 @@ def shares_payload(em: KernelEmitter, op: BlockOp) -> bool:
     shape = op.shape
     is_message = op.by_lanes is None and op.hints is None and not em.device.emulated
     if isinstance(op, simt.BlockPrefetchOp):
-        # [measured] Products by vectors need the registers: f32 spills on pvc.
-        return is_message and _stands_beside(op, simt.DpasOp) and _may_keep(op)
+        # [measured] Products of f32, by vectors or as tf32, need the registers.
+        is_narrow = shape.bits < 32 and _stands_beside(op, simt.DpasOp)
+        return is_message and is_narrow and _may_keep(op)
     if is_message and shape.mode == "transpose":
         return em.device.name in _COPIES and _may_keep(op)
     if not is_message or shape.mode != "plain" or shape.columns != SUBGROUP_SIZE:

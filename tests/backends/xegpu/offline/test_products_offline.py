@@ -101,7 +101,7 @@ def in_steps(A, B, C, PRECISION: constexpr):
     ("dtype", "dpas", "most"),
     [
         ("bf16", 32, {"pvc": 59, "bmg": 55}),
-        ("f32", 64, {"pvc": 380, "bmg": 340}),
+        ("f32", 64, {"pvc": 320, "bmg": 324}),
     ],
 )
 def test_instructions_of_a_step(dtype: str, dpas: int, most, target: str) -> None:
@@ -109,7 +109,11 @@ def test_instructions_of_a_step(dtype: str, dpas: int, most, target: str) -> Non
     types = f"{dtype}[M,K] {dtype}[K,N] f32[M,N]"
     how = {"PRECISION": "tf32" if dtype == "f32" else None}
     text = in_steps.ir("asm", types, backend="xegpu", target=target, **how)
-    step = max(loops(text.split("\n// ")[0]), key=lambda each: each.dpas)
+    fast = text.split("\n// ")[0]
+    # bmg: 128 bytes of tf32, as Intel's compiler orders it.
+    first = fast.splitlines()[0]
+    assert " 0 bytes spilled" in first or (target, dtype) == ("bmg", "f32")
+    step = max(loops(fast), key=lambda each: each.dpas)
     assert (step.dpas, step.calls) == (dpas, 0)
     assert step.instructions <= most[target]
 
