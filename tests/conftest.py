@@ -27,11 +27,13 @@ LARGE_MATRICES = (
 )
 """Folders of other tests whose cells convert or build kernels."""
 
-QUICK_SEEDS = {"host": 3, "avx2": 3, "opencl": 2}
+QUICK_SEEDS = {"host": 2, "avx2": 2, "opencl": 2}
 """How many of a test's random kernels are quick; others are slow tests."""
 
-QUICK_CELLS = {"cpu": 3, "opencl": 1, "ocloc": 1}
-"""How many cells of a test are quick; Intel's compilers take a second for each."""
+QUICK_CELLS = {"cpu": 2, "opencl": 1, "ocloc": 1, "repeated": 0}
+"""How many cells of a test are quick; Intel's compilers take a second for each.
+
+Repeated: the tests of the CPU backend on a device."""
 
 RUNS_KERNELS = ("backends/cpu/", "conformance/", "numerics/", "ops/", "seeds/")
 """Folders of tests whose cells compile kernels for the CPU."""
@@ -137,7 +139,7 @@ def compiler_of(item: pytest.Item) -> str:
     if "/offline/" in path:
         return "ocloc"
     if target_of(item) == "opencl":
-        return "opencl"
+        return "repeated" if "/tests/backends/cpu/" in path else "opencl"
     return "cpu" if any(f"/tests/{start}" in path for start in RUNS_KERNELS) else "none"
 
 
