@@ -332,3 +332,17 @@ def test_norms_of_channels(name: str, shape: tuple[int, ...], dtype: Any) -> Non
     wanted.backward(weights)
     for one, two in zip(ours, theirs):
         close(one.grad, two.grad, 8 * BOUNDS[dtype])
+
+
+def test_a_step_of_a_graph_bears_the_name_of_its_function() -> None:
+    x = torch.ones(2, 3, requires_grad=True)
+    assert ops.softmax(x, 1).grad_fn.name() == "softmaxBackward"
+    assert ops.relu(x).grad_fn.name() == "reluBackward"
+
+
+def test_a_tensor_that_outlives_its_transform() -> None:
+    x, left = torch.ones(2, 3, requires_grad=True), list[Any]()
+    torch.func.grad(lambda v: left.append(v) or v.sum())(x)
+    found = ops.relu(left[0])
+    assert torch.equal(found, torch.relu(left[0]))
+    assert found.requires_grad

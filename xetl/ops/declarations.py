@@ -89,23 +89,47 @@ def result(shape: Shape, dtype: DType, name: str = "out") -> Operand:
     return Operand(name, shape, dtype)
 
 
-@record()
 class Context:
-    """What a derivative is computed from.
+    """What a derivative is computed from."""
 
-    Attributes:
-        saved: the inputs and results that the declaration names.
-        options: the other arguments by name.
-        needs: whether the derivative by an argument is wanted, by name.
-        dtypes: of the arrays, as torch names them, by name.
-        shapes: of the arrays, by name.
-    """
+    def __init__(
+        self, declared: Any, saved: tuple[Any, ...], kept: list[Any], needed: Any
+    ) -> None:
+        """Keep what torch gives.
 
-    saved: tuple[Any, ...]
-    options: Mapping[str, Any]
-    needs: Mapping[str, bool]
-    dtypes: Mapping[str, Any]
-    shapes: Mapping[str, Any]
+        Args:
+            declared: the function.
+            saved: the inputs and results that the declaration names.
+            kept: the arguments; in place of an array its dtype and its shape.
+            needed: whether the derivative by each is wanted.
+        """
+        self.saved = saved
+        self._declared, self._kept, self._needed = declared, kept, needed
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """The other arguments by name."""
+        return dict(zip(self._declared.names, self._kept))
+
+    @property
+    def needs(self) -> Mapping[str, bool]:
+        """Whether the derivative by an argument is wanted, by name."""
+        return dict(zip(self._declared.names, self._needed))
+
+    @property
+    def dtypes(self) -> Mapping[str, Any]:
+        """Of the arrays, as torch names them, by name."""
+        return self._of_arrays(0)
+
+    @property
+    def shapes(self) -> Mapping[str, Any]:
+        """Of the arrays, by name."""
+        return self._of_arrays(1)
+
+    def _of_arrays(self, which: int) -> Mapping[str, Any]:
+        names, kept = self._declared.names, self._kept
+        there = [i for i in self._declared.arrays if kept[i] is not None]
+        return {names[i]: kept[i][which] for i in there}
 
 
 Backward: TypeAlias = Callable[..., Mapping[str, Any]]

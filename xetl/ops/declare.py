@@ -105,6 +105,8 @@ class Function:
         """Computes the function without a trace for derivatives."""
         self.natives = [public, below]
         is_plain = not self.lists and self.adapt is None
+        self.recorder: Any = None
+        """What has torch record a call (`torch_library.record`), once it did."""
         self._least = self.needed if is_plain else len(self.names) + 1
         """With so many arguments by position and no others nothing needs a look."""
 
@@ -145,21 +147,20 @@ class Function:
         if is_traced():
             return traced(self, self.complete(args, kwargs))
         try:
-            return self.call(args, kwargs)
+            return self.call_values(self.complete(args, kwargs), (args, kwargs))
         except XetlError as error:
             raise at_caller(error) from None
 
-    def call(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        """Compute the function.
+    def call_values(self, values: list[Any], call: Arguments) -> Any:
+        """Compute the function of all arguments in order.
+
+        Args:
+            values: these, ``out`` last.
+            call: the arguments as they came.
 
         Raises:
             LaunchError: the arguments do not fit.
-            TypeError: there are too many or too few.
         """
-        return self.call_values(self.complete(args, kwargs), (args, kwargs))
-
-    def call_values(self, values: list[Any], call: Arguments) -> Any:
-        """The same with all arguments in order; ``call`` has them as they came."""
         if self.is_recorded(values):
             return sys.modules["xetl.ops.torch_calls"].recorded(self, values)
         return self._compute(values, call)
@@ -362,7 +363,7 @@ def is_traced() -> bool:
     The attribute lets torch ask while it reads, and takes the answer as a constant.
     """
     state = _tracing[0] or _find_tracing()
-    if state is None or getattr(state, "tracing_context", None) is None:
+    if state is None or state.__dict__.get("tracing_context") is None:
         return False
     from xetl.ops import torch_library  # noqa: PLC0415 - only with torch
 

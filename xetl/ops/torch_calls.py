@@ -14,7 +14,8 @@ from xetl.ops.declare import Function
 from xetl.ops.repeated import PLAIN, REPEATED, SEQUENCES
 
 torch: Any = import_whole("torch")
-REPEATED.update((torch.Tensor, torch.nn.Parameter))
+_PLAIN = {torch.Tensor, torch.nn.Parameter}
+REPEATED.update(_PLAIN)
 PLAIN.add(torch.dtype)
 SEQUENCES.add(torch.Size)
 torch_library.register()
@@ -35,12 +36,11 @@ def is_recorded(declared: Function, values: list[Any]) -> bool:
     records = torch.is_grad_enabled()
     for i in declared.arrays:
         x = values[i]
-        if isinstance(x, torch.Tensor):
-            if records and x.requires_grad:
-                return True
-            if type(x) is not torch.Tensor and type(x) is not torch.nn.Parameter:
-                kind = cast("Any", type(x))
-                return kind.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__
+        if records and isinstance(x, torch.Tensor) and x.requires_grad:
+            return True
+        if type(x) not in _PLAIN and isinstance(x, torch.Tensor):
+            kind = cast("Any", type(x))
+            return kind.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__
     return False
 
 
@@ -57,16 +57,21 @@ def recorded(declared: Function, values: list[Any]) -> Any:
             code="X0838",
             help="leave out `out=`, or call it inside of `with torch.no_grad():`",
         )
+    is_plain = not has_modes()
     for i in declared.arrays:
-        if values[i] is not None and not isinstance(values[i], torch.Tensor):
-            kind = type(values[i]).__name__
+        x = values[i]
+        if type(x) in _PLAIN:
+            values[i] = torch._C._functorch.unwrap_if_dead(x)
+        elif isinstance(x, torch.Tensor):
+            is_plain = False  # it may have operators of its own
+        elif x is not None:
+            kind = type(x).__name__
             raise LaunchError(
                 f"`{declared.names[i]}` is a {kind}, beside tensors that torch records",
                 code="X0805",
                 help="pass tensors only: `torch.from_numpy(...)`",
             )
-    given = [values[i] for i in declared.arrays if values[i] is not None]
-    if not has_modes() and not any(map(_has_own_operators, given)):
+    if is_plain:
         # As the operator does it, without torch's dispatcher in between.
         arguments = _with_dtypes(declared, values)
         return torch_library.record(declared, declared.compute, arguments)
@@ -92,16 +97,15 @@ def new_seed(like: Any, limit: int) -> Any:
 
 
 def _has_own_operators(x: object) -> bool:
-    plain = (torch.Tensor, torch.nn.Parameter)
-    return isinstance(x, torch.Tensor) and type(x) not in plain
+    return isinstance(x, torch.Tensor) and type(x) not in _PLAIN
 
 
 def _with_dtypes(declared: Function, values: list[Any]) -> list[Any]:
     """All arguments but ``out``, dtypes as torch has them."""
     arguments = values[:-1]
-    for i in declared.options:
-        if declared.names[i] == "dtype":
-            arguments[i] = torch_library.as_torch(arguments[i])
+    i = declared.places.get("dtype")
+    if i is not None:
+        arguments[i] = torch_library.as_torch(arguments[i])
     return arguments
 
 

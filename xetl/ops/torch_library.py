@@ -11,7 +11,7 @@ Others are computed for each element of the batch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from xetl.errors import LaunchError
@@ -209,29 +209,32 @@ def _fake(declared: Function) -> Callable[..., Any]:
     return fake
 
 
-class _Recorded(torch.autograd.Function):
-    """The step of a graph that calls an operator."""
+def _recorder(declared: Function) -> Any:
+    """What computes a function and has torch record it: ``apply(below, *args)``.
 
-    @staticmethod
-    def forward(
-        ctx: Any, declared: Function, below: Callable[..., Any], *args: Any
-    ) -> Any:
-        """Compute, and save what the derivative needs."""
+    A class for each function, so that a step of a graph finds at once what it calls.
+    No transform may be on: only then is torch's own `apply`, written in Python, needed.
+    """
+    places = [_place_of(declared, name) for name in declared.saves]
+    is_single = declared.results == 1
+
+    def forward(ctx: Any, below: Callable[..., Any], *args: Any) -> Any:
         found = below(*args)
-        ctx.declared = declared
-        keep(declared, ctx, args, found)
+        every = (*args, found) if is_single else (*args, *found)
+        _keep(declared, ctx, args, map(every.__getitem__, places))
         return found
 
-    @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
-        """The derivatives by all arguments."""
-        return (None, None, *differentiate(ctx.declared, ctx, gradients))
+        return (None, *_differentiate(declared, ctx, gradients))
+
+    methods = {"forward": staticmethod(forward), "backward": staticmethod(backward)}
+    made: Any = type(declared.name, (torch.autograd.Function,), methods)
+    made._backward_cls.apply = backward
+    return torch._C._FunctionBase.__dict__["apply"].__get__(None, made)
 
 
 class _Transformed(torch.autograd.Function):
     """The same in the form that `torch.func` asks for, which takes it longer."""
-
-    backward = _Recorded.backward
 
     @staticmethod
     def forward(declared: Function, below: Callable[..., Any], *args: Any) -> Any:
@@ -242,7 +245,15 @@ class _Transformed(torch.autograd.Function):
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
         """Save what the derivative needs."""
         ctx.declared, _, *args = inputs
-        keep(ctx.declared, ctx, args, output)
+        results = (output,) if ctx.declared.results == 1 else output
+        every = *args, *results
+        saved = [every[_place_of(ctx.declared, name)] for name in ctx.declared.saves]
+        _keep(ctx.declared, ctx, args, saved)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        """The derivatives by all arguments."""
+        return (None, None, *_differentiate(ctx.declared, ctx, gradients))
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, declared: Function, _: Any, *args: Any) -> Any:
@@ -298,7 +309,9 @@ def record(declared: Function, below: Callable[..., Any], values: Sequence[Any])
             code="X0838",
             help="call it inside of `with torch.no_grad():`",
         )
-    return _Recorded.apply(declared, below, *values)
+    if declared.recorder is None:
+        declared.recorder = _recorder(declared)
+    return declared.recorder(below, *values)
 
 
 def transformed(declared: Function, values: Sequence[Any]) -> Any:
@@ -322,59 +335,56 @@ def as_torch(dtype: Any) -> Any:
     return getattr(torch, {"bool": "bool"}.get(str(name), str(name)))
 
 
-def keep(declared: Function, ctx: Any, inputs: Sequence[Any], output: Any) -> None:
-    """Save what the derivative needs."""
-    results = (output,) if declared.results == 1 else output
-    ctx.save_for_backward(
-        *(
-            results[int(name[len(_RESULT) :] or 0)]
-            if name.startswith(_RESULT)
-            else inputs[declared.places[name]]
-            for name in declared.saves
-        )
-    )
-    others = [each for each in results if not each.dtype.is_floating_point]
-    if others:
-        ctx.mark_non_differentiable(*others)
-    kept = list(inputs)  # without the arrays, which are not kept alive
-    ctx.arrays = arrays = dict[str, Any]()
+def _place_of(declared: Function, name: str) -> int:
+    """Where a saved argument or result is among all arguments, then all results."""
+    if name.startswith(_RESULT):
+        return len(declared.names) + int(name[len(_RESULT) :] or 0)
+    return declared.places[name]
+
+
+def _keep(
+    declared: Function, ctx: Any, inputs: Sequence[Any], saved: Iterable[Any]
+) -> None:
+    """Keep what the derivative needs; of arrays that are not saved dtype and shape."""
+    ctx.save_for_backward(*saved)
+    ctx.kept = kept = list(inputs)
     for i in declared.arrays:
-        if kept[i] is not None:
-            arrays[declared.names[i]] = kept[i].dtype, kept[i].shape
-            kept[i] = None
-    ctx.options = kept
+        x = kept[i]
+        if x is not None:
+            kept[i] = x.dtype, x.shape
 
 
-def differentiate(declared: Function, ctx: Any, gradients: Sequence[Any]) -> Any:
+def _differentiate(declared: Function, ctx: Any, gradients: Sequence[Any]) -> Any:
     """The derivatives by all arguments.
 
     Raises:
         LaunchError: the function has none, or none by an argument that needs one.
     """
+    needed = ctx.needs_input_grad[-len(declared.names) :]
+    context = Context(declared, ctx.saved_tensors, ctx.kept, needed)
     if declared.backward is None:
-        name = declared.name
-        is_first = not name.endswith("_backward")
-        options = dict(zip(declared.names, ctx.options))
-        name = str(options.get("which", name.removesuffix("_backward")))
-        what = f"`{name}`" if is_first else f"`{name}` twice"
-        raise LaunchError(
-            f"{what} cannot be differentiated",
-            code="X0838",
-            help="pass `.detach()` of what needs no gradient"
-            if is_first
-            else "leave out `create_graph=True`, or use torch's function there",
-        )
-    needs = dict(zip(declared.names, ctx.needs_input_grad[2:]))
-    options = dict(zip(declared.names, ctx.options))
-    dtypes = {name: dtype for name, (dtype, _) in ctx.arrays.items()}
-    shapes = {name: shape for name, (_, shape) in ctx.arrays.items()}
-    context = Context(ctx.saved_tensors, options, needs, dtypes, shapes)
+        raise _no_derivative(declared.name, context)
     found = declared.backward(context, *gradients)
-    for name in (name for name, is_needed in needs.items() if is_needed):
-        if name not in found:
-            raise LaunchError(
-                f"`{name}` of `{declared.name}` cannot be differentiated",
-                code="X0838",
-                help=f"pass `{name}.detach()`",
-            )
-    return tuple(found.get(name) for name in declared.names)
+    pairs = zip(declared.names, needed)
+    try:
+        return [found[name] if is_needed else None for name, is_needed in pairs]
+    except KeyError as error:
+        (name,) = error.args
+        raise LaunchError(
+            f"`{name}` of `{declared.name}` cannot be differentiated",
+            code="X0838",
+            help=f"pass `{name}.detach()`",
+        ) from None
+
+
+def _no_derivative(name: str, context: Context) -> LaunchError:
+    is_first = not name.endswith("_backward")
+    name = str(context.options.get("which", name.removesuffix("_backward")))
+    what = f"`{name}`" if is_first else f"`{name}` twice"
+    return LaunchError(
+        f"{what} cannot be differentiated",
+        code="X0838",
+        help="pass `.detach()` of what needs no gradient"
+        if is_first
+        else "leave out `create_graph=True`, or use torch's function there",
+    )
