@@ -16,15 +16,20 @@ from xetl.ops.batches import View, itself
 from xetl.ops.calls import Launch
 from xetl.ops.declarations import ArrayLike, Call, Context, Operand, Step, result
 from xetl.ops.declare import function
+from xetl.ops.normalization import norm_rows
 from xetl.ops.product import put
 from xetl.ops.rules import SUMS, common_dtype_of, wrong_shape
-from xetl.ops.views import floats, size_of, width_of
+from xetl.ops.views import Shared, floats, rows, size_of, width_of
 from xetl.xetile import Array, Vector, constexpr
 
 _WIDEST = 256
 """Columns of a piece, few enough for its sums to stay in registers."""
+_NARROW = 64
+"""The same of three sums."""
+_WIDE = 1024
+"""Columns of a piece that nothing is summed of: pages are written one by one."""
 _ROWS = 64
-"""Of a program where channels are columns, whose numbers stay in registers."""
+"""Of a program where channels are columns, whose numbers stay in the first cache."""
 
 
 @xetile.function
@@ -34,15 +39,20 @@ def piece(x: Array, row: int, column: int, ACC: constexpr, WIDTH: constexpr) -> 
 
 
 @xetile.function
+def mean_of(x: Array, row: int, ACC: constexpr, WIDTH: constexpr) -> Vector:
+    """The mean of a row, (1, 1)."""
+    total = xetile.zeros((1, WIDTH), ACC)
+    for column in range(0, x.shape[1], WIDTH):
+        total = total + piece(x, row, column, ACC, WIDTH)
+    return total.sum(1, keepdims=True) / x.shape[1]
+
+
+@xetile.function
 def moments(
     x: Array, row: int, eps: float, ACC: constexpr, WIDTH: constexpr
 ) -> tuple[Vector, Vector]:
     """The mean of a row, and 1 / sqrt(variance + eps), both (1, 1)."""
-    n = x.shape[1]
-    total = xetile.zeros((1, WIDTH), ACC)
-    for column in range(0, n, WIDTH):
-        total = total + piece(x, row, column, ACC, WIDTH)
-    mean = total.sum(1, keepdims=True) / n
+    n, mean = x.shape[1], mean_of(x, row, ACC, WIDTH)
     total = xetile.zeros((1, WIDTH), ACC)
     whole = n // WIDTH * WIDTH
     for column in range(0, whole, WIDTH):
@@ -100,33 +110,6 @@ def group_norm_rows(
 
 
 @xetile.kernel
-def group_norm_elements(
-    x: Array,
-    weight: Array | None,
-    bias: Array | None,
-    out: Array,
-    eps: float,
-    GROUPS: constexpr,
-    ACC: constexpr,
-    WIDTH: constexpr,
-) -> None:
-    """The same where a channel is one element.
-
-    ``x`` and ``out`` are (groups of all samples, channels of a group), ``weight`` and
-    ``bias`` are (GROUPS, channels of a group).
-    """
-    group = xetile.program_id(0)
-    mean, r = moments(x, group, eps, ACC, WIDTH)
-    for column in range(0, x.shape[1], WIDTH):
-        y = (piece(x, group, column, ACC, WIDTH) - mean) * r
-        if weight is not None:
-            y = y * piece(weight, group % GROUPS, column, ACC, WIDTH)
-        if bias is not None:
-            y = y + piece(bias, group % GROUPS, column, ACC, WIDTH)
-        put(y, out, [group, column])
-
-
-@xetile.kernel
 def group_norm_backward_rows(
     grad: Array,
     x: Array,
@@ -140,6 +123,7 @@ def group_norm_backward_rows(
     GROUPS: constexpr,
     ACC: constexpr,
     WIDTH: constexpr,
+    WIDE: constexpr,
 ) -> None:
     """The gradient by x of each group, and each row's part of those by the others.
 
@@ -149,31 +133,38 @@ def group_norm_backward_rows(
     """
     group = xetile.program_id(0)
     first, channel, n = group * CHANNELS, group % GROUPS * CHANNELS, x.shape[1]
-    mean, r = moments(groups, group, eps, ACC, WIDTH)
+    mean = mean_of(groups, group, ACC, WIDTH)
     both, alone = xetile.zeros((1, 1), ACC), xetile.zeros((1, 1), ACC)
+    squares = xetile.zeros((1, 1), ACC)
     for i in range(0, CHANNELS):
         weights, biases = xetile.zeros((1, WIDTH), ACC), xetile.zeros((1, WIDTH), ACC)
+        parts = xetile.zeros((1, WIDTH), ACC)
         for column in range(0, n, WIDTH):
             g = piece(grad, first + i, column, ACC, WIDTH)
-            weights = weights + g * (piece(x, first + i, column, ACC, WIDTH) - mean)
-            biases = biases + g
-        dw, db = weights.sum(1, keepdims=True) * r, biases.sum(1, keepdims=True)
+            v = piece(x, first + i, column, ACC, WIDTH) - mean
+            # What is loaded besides the row is 0, not the mean.
+            v = xetile.where(xetile.arange(WIDTH)[None, :] < n - column, v, 0.0)
+            weights, biases, parts = weights + g * v, biases + g, parts + v * v
+        dw, db = weights.sum(1, keepdims=True), biases.sum(1, keepdims=True)
+        squares = squares + parts.sum(1, keepdims=True)
         put(dw, by_weight, [first + i, 0])
         put(db, by_bias, [first + i, 0])
         if weight is not None:
             dw = dw * weight[channel + i].to(ACC)
             db = db * weight[channel + i].to(ACC)
         both, alone = both + dw, alone + db
-    both, alone = both / (CHANNELS * n), alone / (CHANNELS * n)
+    r = xetile.rsqrt(squares / (CHANNELS * n) + eps)
+    both, alone = both * r / (CHANNELS * n), alone / (CHANNELS * n)
     for i in range(0, CHANNELS):
+        put(r * by_weight[first + i, 0], by_weight, [first + i, 0])
         factor = r
         if weight is not None:
             factor = r * weight[channel + i].to(ACC)
-        for column in range(0, n, WIDTH):
-            h = (piece(x, first + i, column, ACC, WIDTH) - mean) * r
-            g = piece(grad, first + i, column, ACC, WIDTH)
-            d = g * factor - (alone + h * both) * r
-            put(d, out, [first + i, column])
+        slope, shift = both * r * r, alone * r
+        for column in range(0, n, WIDE):
+            v = piece(x, first + i, column, ACC, WIDE) - mean
+            g = piece(grad, first + i, column, ACC, WIDE)
+            put(g * factor - (v * slope + shift), out, [first + i, column])
 
 
 @xetile.kernel
@@ -284,7 +275,8 @@ def group_norm_backward(
         column: View = lambda a: a.reshape(-1, 1)  # noqa: E731
         whole: View = lambda a: a.reshape(groups, -1)  # noqa: E731
         views = (flat, flat, whole, itself, flat, column, column)
-        constants = (channels, num_groups, acc, width)
+        pieces = min(width, _NARROW), min(width_of(n), _WIDE)
+        constants = (channels, num_groups, acc, *pieces)
         grid = (groups, 1, 1)
         launch = Launch(group_norm_backward_rows, views, (), grid, constants)
         return [Step(launch, (grad, input, input, weight, *made), (eps,))]
@@ -339,11 +331,11 @@ def group_norm(
         whole: View = lambda a: a.reshape(groups, -1)  # noqa: E731
         grid, acc = (groups, 1, 1), SUMS[dtype]
         if n == 1:
-            each: View = lambda a: a.reshape(num_groups, -1)  # noqa: E731
-            constants = (num_groups, acc, min(_WIDEST, width_of(channels)))
-            views = (whole, each, each, whole)
-            launch = Launch(group_norm_elements, views, (), grid, constants)
-            return [Step(launch, (input, weight, bias, *made), (eps,))]
+            each: View = lambda a: a.reshape(-1, num_groups, channels)  # noqa: E731
+            own: View = lambda a: a.reshape(num_groups, channels)  # noqa: E731
+            operands, one = (input, weight, bias, *made), Shared(own)
+            how = (True, acc, width_of(channels))
+            return [rows(norm_rows, operands, (each, one, one, each), how, (eps,))]
         constants = (channels, num_groups, acc, width)
         views = (flat, whole, itself, itself, flat)
         launch = Launch(group_norm_rows, views, (), grid, constants)
@@ -413,7 +405,7 @@ def batch_norm(
     samples, channels, n = *input.shape[:2], size_of(input.shape[2:])
 
     def steps(made: Any) -> Any:
-        width = min(_WIDEST, width_of(channels if n == 1 else n))
+        width = min(_WIDE, width_of(channels if n == 1 else n))
         shape = (samples, channels) if n == 1 else (samples, channels, -1)
         whole: View = lambda a: a.reshape(shape)  # noqa: E731
         views = (whole, *[itself] * 4, whole)

@@ -42,6 +42,14 @@ from xetl.xetile import Array, Vector, constexpr
 Dims: TypeAlias = "int | Sequence[int]"
 
 
+@xetile.function
+def _of_row(x: Array, row: int, WIDTH: constexpr) -> Vector:
+    """What belongs to all rows, or to one."""
+    if x.ndim == 1:
+        return xetile.load_tile(xetile.init_tile(x, [0], (WIDTH,)))
+    return xetile.load_tile(xetile.init_tile(x, [row, 0], (1, WIDTH)))
+
+
 @xetile.kernel
 def norm_rows(
     x: Array,
@@ -60,8 +68,8 @@ def norm_rows(
 
     Args:
         x: (..., m, n).
-        weight: (n,) or None.
-        bias: (n,) or None.
+        weight: (n,), or (m, n) of the rows of each matrix, or None.
+        bias: the same.
         out: as ``x``.
         eps: keeps rows of equal elements from being divided by 0.
         CENTERED: whether the mean is subtracted; if not, variance is mean(x * x).
@@ -84,9 +92,9 @@ def norm_rows(
             v = xetile.where(xetile.arange(WIDTH)[None, :] < n, v, 0.0)
     y = v * xetile.rsqrt((v * v).sum(1, keepdims=True) / n + eps)
     if weight is not None:
-        y = y * xetile.load_tile(xetile.init_tile(weight, [0], (WIDTH,))).to(ACC)
+        y = y * _of_row(weight, row, WIDTH).to(ACC)
     if bias is not None:
-        y = y + xetile.load_tile(xetile.init_tile(bias, [0], (WIDTH,))).to(ACC)
+        y = y + _of_row(bias, row, WIDTH).to(ACC)
     tile = xetile.init_tile(matrix(out, number), [row, 0], (ROWS, WIDTH), wg_map=MAP)
     xetile.store_tile(y.to(out.dtype), tile)
 
