@@ -77,6 +77,14 @@ class Emitter:
         del value
         return None
 
+    def spare_memory(self) -> Value | None:
+        """The address of what lanes of a gather that are off may load instead.
+
+        None where the target gathers by an instruction, which has a mask; elements
+        that are loaded one by one have a branch for each lane of it.
+        """
+        return None
+
     def strided(self, value: SSAValue) -> Strided:
         """The LLVM form of a memref value."""
         emitted = self.values[value]

@@ -263,10 +263,18 @@ def _gather(em: Emitter, op: vector.GatherOp) -> None:
     type_ = op.result.type
     addresses = _addresses(em, base, op, em.get(op.index_vec))
     memory = _memory_vector(type_)
+    mask = given = em.get(op.mask)
     passed = _to_memory(em, em.get(op.pass_thru), type_.element_type)
+    spare = em.spare_memory()
+    if spare is not None:  # all lanes load, so that none needs a branch
+        b, lanes = em.builder, memory.count
+        addresses = b.select(given, addresses, splat(b, spare, lanes))
+        mask = ll.Constant(given.type, [1] * lanes)
     name = f"llvm.masked.gather.{suffix(memory)}.v{memory.count}p0"
-    operands = [addresses, em.get(op.mask), passed]
+    operands = [addresses, mask, passed]
     loaded = masked_call(em, name, memory, operands, 0, byte_width(base.element))
+    if spare is not None:
+        loaded = em.builder.select(given, loaded, passed)
     em.set(op.result, _from_memory(em, loaded, type_))
 
 

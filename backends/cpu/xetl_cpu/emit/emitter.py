@@ -56,6 +56,10 @@ class KernelEmitter(Emitter):
         address = self.builder.gep(self.slots, [constant(index)], source_etype=I64)
         return self.builder.load(address, typ=type_, align=8)
 
+    def spare_memory(self) -> Value | None:
+        """The thread's scratch."""
+        return self.scratch if self.target.loads_one_by_one else None
+
     def inside(
         self, function: ll.Function, values: dict[SSAValue, Any]
     ) -> KernelEmitter:
