@@ -58,13 +58,13 @@ def _backward(names: tuple[str, str]) -> Any:
         beta, alpha = context.options["beta"], context.options["alpha"]
         needs, found = context.needs, dict[str, Any]()
         scaled = grad if alpha == 1 else grad * alpha
-        if needs[names[0]]:
+        if needs(names[0]):
             found[names[0]] = matmul(scaled, right.mT)
-        if needs[names[1]]:
+        if needs(names[1]):
             found[names[1]] = matmul(left.mT, scaled)
-        if needs["input"]:
-            by_input = grad.sum_to_size(context.shapes["input"])
-            by_input = by_input.to(context.dtypes["input"])
+        if needs("input"):
+            by_input = grad.sum_to_size(context.shape_of("input"))
+            by_input = by_input.to(context.dtype_of("input"))
             found["input"] = by_input if beta == 1 else by_input * beta
         return found
 

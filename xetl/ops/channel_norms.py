@@ -290,8 +290,8 @@ def _group_backward(context: Context, grad: Any) -> Mapping[str, Any]:
     found: Any = group_norm_backward(grad.contiguous(), x, weight, *options)
     named = {"input": found[0]}
     for name, parts in (("weight", found[1]), ("bias", found[2])):
-        if context.needs[name]:
-            named[name] = parts.sum(0).to(context.dtypes[name])
+        if context.needs(name):
+            named[name] = parts.sum(0).to(context.dtype_of(name))
     return named
 
 
@@ -352,11 +352,11 @@ def _batch_backward(context: Context, grad: Any) -> Mapping[str, Any]:
     r = (variance.to(mean.dtype) + eps).rsqrt()
     zeros = mean * 0
     found = {"input": batch_norm(grad, zeros, variance, weight, None, eps=eps)}
-    if context.needs["weight"]:
+    if context.needs("weight"):
         h = (x - mean.reshape(around)) * r.reshape(around)
-        found["weight"] = (grad * h).sum(dims).to(context.dtypes["weight"])
-    if context.needs["bias"]:
-        found["bias"] = grad.sum(dims).to(context.dtypes["bias"])
+        found["weight"] = (grad * h).sum(dims).to(context.dtype_of("weight"))
+    if context.needs("bias"):
+        found["bias"] = grad.sum(dims).to(context.dtype_of("bias"))
     return found
 
 

@@ -172,13 +172,13 @@ def _backward(context: Context, grad: Any) -> Mapping[str, Any]:
     names = ("stride", "padding", "dilation", "groups")
     how = [context.options[name] for name in names]
     grad, needs, found = grad.contiguous(), context.needs, dict[str, Any]()
-    if needs["input"]:
+    if needs("input"):
         size = [*x.shape[2:]]
         found["input"] = convolution_by_input(grad, weight, size, *how)
-    if needs["weight"]:
+    if needs("weight"):
         size = [*weight.shape[2:]]
         found["weight"] = convolution_by_weight(grad, x, size, *how)
-    if needs["bias"]:
+    if needs("bias"):
         found["bias"] = grad.sum((0, 2, 3))
     return found
 

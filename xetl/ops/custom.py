@@ -285,7 +285,7 @@ def _as_operator(
         return {
             inputs[i].name: gradient
             for i, gradient in zip(arrays, each)
-            if context.needs[inputs[i].name]
+            if context.needs(inputs[i].name)
         }
 
     return backward

@@ -90,46 +90,37 @@ def result(shape: Shape, dtype: DType, name: str = "out") -> Operand:
 
 
 class Context:
-    """What a derivative is computed from."""
+    """What a derivative is computed from.
 
-    def __init__(
-        self, declared: Any, saved: tuple[Any, ...], kept: list[Any], needed: Any
-    ) -> None:
+    Attributes:
+        saved: the inputs and results that the declaration names.
+        options: the other arguments by name.
+    """
+
+    def __init__(self, declared: Any, saved: Any, options: Any, needed: Any) -> None:
         """Keep what torch gives.
 
         Args:
             declared: the function.
-            saved: the inputs and results that the declaration names.
-            kept: the arguments; in place of an array its dtype and its shape.
-            needed: whether the derivative by each is wanted.
+            saved: see above; so is the next one, which has of arrays (dtype, shape).
+            options: by name.
+            needed: whether the derivative by each argument is wanted.
         """
-        self.saved = saved
-        self._declared, self._kept, self._needed = declared, kept, needed
+        self.saved: tuple[Any, ...] = saved
+        self.options: Mapping[str, Any] = options
+        self._places, self._needed = declared.places, needed
 
-    @property
-    def options(self) -> Mapping[str, Any]:
-        """The other arguments by name."""
-        return dict(zip(self._declared.names, self._kept))
+    def needs(self, name: str) -> bool:
+        """Whether the derivative by an argument is wanted."""
+        return self._needed[self._places[name]]
 
-    @property
-    def needs(self) -> Mapping[str, bool]:
-        """Whether the derivative by an argument is wanted, by name."""
-        return dict(zip(self._declared.names, self._needed))
+    def dtype_of(self, name: str) -> Any:
+        """That of an array, as torch names it."""
+        return self.options[name][0]
 
-    @property
-    def dtypes(self) -> Mapping[str, Any]:
-        """Of the arrays, as torch names them, by name."""
-        return self._of_arrays(0)
-
-    @property
-    def shapes(self) -> Mapping[str, Any]:
-        """Of the arrays, by name."""
-        return self._of_arrays(1)
-
-    def _of_arrays(self, which: int) -> Mapping[str, Any]:
-        names, kept = self._declared.names, self._kept
-        there = [i for i in self._declared.arrays if kept[i] is not None]
-        return {names[i]: kept[i][which] for i in there}
+    def shape_of(self, name: str) -> Any:
+        """That of an array."""
+        return self.options[name][1]
 
 
 Backward: TypeAlias = Callable[..., Mapping[str, Any]]

@@ -86,6 +86,7 @@ class Function:
         self.kinds = self.kinds or [str(p.annotation) for p in self.parameters]
         kinds = [each.partition(" |")[0] for each in self.kinds]
         self.arrays = [i for i, each in enumerate(kinds) if each == "ArrayLike"]
+        self.array_names = [self.names[i] for i in self.arrays]
         self.numbers = [i for i, each in enumerate(kinds) if each == "Number"]
         self.lists = [i for i, each in enumerate(kinds) if each == "Dims"]
         varying = {*self.arrays, *self.numbers}
@@ -161,16 +162,15 @@ class Function:
         Raises:
             LaunchError: the arguments do not fit.
         """
-        if self.is_recorded(values):
-            return sys.modules["xetl.ops.torch_calls"].recorded(self, values)
-        return self._compute(values, call)
+        way = self.way_of(values)
+        return self._compute(values, call) if way is None else way(self, values)
 
-    def is_recorded(self, values: Sequence[Any]) -> bool:
-        """Whether torch must know of a call: of a derivative, transform or mode."""
+    def way_of(self, values: list[Any]) -> Any:
+        """How torch gets to know of a call; None: it need not, or is not there."""
         if "torch" not in sys.modules:
-            return False
+            return None
         calls: Any = import_whole("xetl.ops.torch_calls")
-        return calls.is_recorded(self, values)
+        return calls.way_of(self, values)
 
     def _computed(self, *args: Any, **kwargs: Any) -> Any:
         return self._compute(self.complete(args, kwargs), (args, kwargs))

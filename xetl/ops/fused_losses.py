@@ -147,7 +147,7 @@ def _backward(context: Context, grad: Any, *_: Any) -> Mapping[str, Any]:
     return {
         name: found * grad
         for name, found in zip(names, context.saved)
-        if context.needs[name]
+        if context.needs(name)
     }
 
 

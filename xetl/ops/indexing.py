@@ -192,7 +192,7 @@ def _gathered(x: Operand, dim: int, index: Operand, shape: Shape) -> Call:
 
 def _gather_backward(context: Context, grad: Any) -> Mapping[str, Any]:
     (index,), dim = context.saved, context.options["dim"]
-    zeros = grad.new_zeros(context.shapes["input"])
+    zeros = grad.new_zeros(context.shape_of("input"))
     return {"input": scatter_add(zeros, dim, index, grad)}
 
 
@@ -243,9 +243,9 @@ def _added_in_rows(
 def _scatter_backward(context: Context, grad: Any) -> Mapping[str, Any]:
     (index,), dim = context.saved, context.options["dim"]
     by_src = gather(grad, dim, index)
-    if context.shapes["src"] != index.shape:
+    if context.shape_of("src") != index.shape:
         places = tuple(slice(0, n) for n in index.shape)
-        by_src, part = by_src.new_zeros(context.shapes["src"]), by_src
+        by_src, part = by_src.new_zeros(context.shape_of("src")), by_src
         by_src[places] = part
     return {"input": grad, "src": by_src}
 
@@ -309,7 +309,7 @@ def scatter_add(
 
 def _select_backward(context: Context, grad: Any) -> Mapping[str, Any]:
     (index,), dim = context.saved, context.options["dim"]
-    zeros = grad.new_zeros(context.shapes["input"])
+    zeros = grad.new_zeros(context.shape_of("input"))
     around = [1] * grad.ndim
     around[dim] = -1
     places = index.reshape(around).expand(grad.shape)
@@ -414,7 +414,7 @@ def embedding_backward(
 
 def _backward(context: Context, grad: Any) -> Mapping[str, Any]:
     (numbers,) = context.saved
-    rows, padding = context.shapes["weight"][0], context.options["padding_idx"]
+    rows, padding = context.shape_of("weight")[0], context.options["padding_idx"]
     padding = -1 if padding is None else padding % rows
     return {"weight": embedding_backward(grad.contiguous(), numbers, rows, padding)}
 

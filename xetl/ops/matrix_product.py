@@ -54,17 +54,18 @@ def _backward(context: Context, grad: Any) -> Mapping[str, Any]:
     grad = grad.unsqueeze(-1) if b.ndim == 1 else grad
     grad = grad.unsqueeze(-2) if a.ndim == 1 else grad
     found: dict[str, Any] = {}
-    if needs["a"]:
+    if needs("a"):
         by_a = matmul(grad, columns.mT)
-        found["a"] = by_a.sum_to_size(rows.shape).reshape(a.shape)
-    if needs["b"] and columns.ndim == 2:
+        is_whole = by_a.shape == a.shape
+        found["a"] = by_a if is_whole else by_a.sum_to_size(rows.shape).reshape(a.shape)
+    if needs("b") and columns.ndim == 2:
         left, right = rows.flatten(0, -2), grad.flatten(0, -2)
         found["b"] = matmul(left.mT, right).reshape(b.shape)
-    elif needs["b"]:
+    elif needs("b"):
         by_b = matmul(rows.mT, grad)
         found["b"] = by_b.sum_to_size(columns.shape).reshape(b.shape)
-    if needs["bias"]:
-        found["bias"] = grad.flatten(0, -2).sum(0).to(context.dtypes["bias"])
+    if needs("bias"):
+        found["bias"] = grad.flatten(0, -2).sum(0).to(context.dtype_of("bias"))
     return found
 
 
@@ -77,11 +78,6 @@ class _Product(Function):
 
 _product = _Product("matmul", _rule, 1, _backward, ("a", "b"))
 FUNCTIONS["xetl::matmul"] = _product
-
-
-def is_product_recorded(values: Sequence[Any]) -> bool:
-    """Whether torch must know of a product, or reads the code of its caller."""
-    return is_traced() or _product.is_recorded(values)
 
 
 def _public(arguments: Callable[P, Any]) -> Callable[P, Any]:
@@ -238,8 +234,11 @@ def _public_linear(arguments: Callable[P, Any]) -> Callable[P, Any]:
         values = arguments(*args, **kwargs)
         x, weight, bias, _, out = values
         try:
-            if isinstance(weight, Prepacked) or is_product_recorded(values):
+            if isinstance(weight, Prepacked) or is_traced():
                 return matmul(x, _turned(weight), out, bias)
+            way = _product.way_of(values)
+            if way is not None:
+                return way(_product, [x, _turned(weight), bias, None, out])
             return compute_product(values, (args, kwargs), [public], is_turned=True)
         except XetlError as error:
             raise at_caller(_named(error, x, weight)) from None

@@ -342,8 +342,7 @@ def _backward(centered: bool) -> Any:
         by_x, by_weight, by_bias = norm_backward(
             grad, x, weight, count, centered, float(eps)
         )
-        found = {"input": by_x, "weight": by_weight, "bias": by_bias}
-        return {name: each for name, each in found.items() if context.needs.get(name)}
+        return {"input": by_x, "weight": by_weight, "bias": by_bias}
 
     return backward
 

@@ -92,7 +92,7 @@ def _width(name: str, x: Operand, dim: int) -> int:
 
 def _backward(context: Context, grad: Any, _: Any) -> Mapping[str, Any]:
     places, dim = context.saved[0], context.options["dim"]
-    zeros = grad.new_zeros(context.shapes["input"])
+    zeros = grad.new_zeros(context.shape_of("input"))
     return {"input": zeros.scatter(dim, places, grad)}
 
 

@@ -88,9 +88,9 @@ def rows_of_tile(what: Reduced, width: int) -> int:
 
 def spread(context: Context, grad: Any) -> Any:
     """The gradient of a sum: the same for all that was added."""
-    shape, dim = context.shapes["input"], context.options["dim"]
+    shape, dim = context.shape_of("input"), context.options["dim"]
     if not context.options["keepdim"] and dim not in (None, (), []):
         dims = [dim] if isinstance(dim, int) else dim
         for each in sorted(i % len(shape) for i in dims):
             grad = grad.unsqueeze(each)
-    return grad.expand(shape).to(context.dtypes["input"])
+    return grad.expand(shape).to(context.dtype_of("input"))

@@ -394,7 +394,7 @@ def _chosen_backward(context: Context, grad: Any, _: Any) -> Mapping[str, Any]:
     places, dim = context.saved[0], context.options["dim"]
     if not context.options["keepdim"]:
         grad, places = grad.unsqueeze(dim), places.unsqueeze(dim)
-    zeros = grad.new_zeros(context.shapes["input"])
+    zeros = grad.new_zeros(context.shape_of("input"))
     return {"input": zeros.scatter(dim, places, grad)}
 
 
@@ -437,7 +437,7 @@ def cumsum_backward(grad: ArrayLike, dim: int, dtype: DTypeLike) -> Any:
 
 
 def _cumsum_backward(context: Context, grad: Any) -> Mapping[str, Any]:
-    dim, dtype = context.options["dim"], context.dtypes["input"]
+    dim, dtype = context.options["dim"], context.dtype_of("input")
     return {"input": cumsum_backward(grad, dim, dtype)}
 
 

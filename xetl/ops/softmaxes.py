@@ -234,7 +234,7 @@ def _backward(is_log: bool) -> Any:
     def backward(context: Context, grad: Any) -> Mapping[str, Any]:
         y, dim = context.saved[0], context.options["dim"]
         return {
-            "input": softmax_backward(grad, y, dim, is_log, context.dtypes["input"])
+            "input": softmax_backward(grad, y, dim, is_log, context.dtype_of("input"))
         }
 
     return backward

@@ -5,7 +5,8 @@ To be imported only where torch is.
 
 from __future__ import annotations
 
-from typing import Any, cast
+from collections.abc import Callable
+from typing import Any, TypeAlias, cast
 
 from xetl.errors import LaunchError
 from xetl.imports import import_whole
@@ -29,22 +30,56 @@ def has_modes() -> bool:
     )
 
 
-def is_recorded(declared: Function, values: list[Any]) -> bool:
-    """Whether torch must know of a call: for a derivative, a transform or a mode."""
+Way: TypeAlias = Callable[[Function, list[Any]], Any]
+"""Answers a call of a function with all of its arguments."""
+
+
+def way_of(declared: Function, values: list[Any]) -> Way | None:
+    """How torch gets to know of a call; None: it need not.
+
+    It must know of derivatives, transforms and modes.
+    """
     if has_modes():
-        return any(isinstance(values[i], torch.Tensor) for i in declared.arrays)
-    records = torch.is_grad_enabled()
+        return _dispatched if _any_tensor(declared, values) else None
+    records, is_needed, is_plain = torch.is_grad_enabled(), False, True
     for i in declared.arrays:
         x = values[i]
-        if records and isinstance(x, torch.Tensor) and x.requires_grad:
-            return True
-        if type(x) not in _PLAIN and isinstance(x, torch.Tensor):
-            kind = cast("Any", type(x))
-            return kind.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__
-    return False
+        if type(x) in _PLAIN:
+            is_needed = is_needed or (records and x.requires_grad)
+        elif x is not None:
+            is_plain = False
+            if isinstance(x, torch.Tensor):
+                is_needed = is_needed or (records and x.requires_grad)
+                is_needed = is_needed or _has_own_operators(x)
+    if not is_needed:
+        return None
+    return _recorded if is_plain else _dispatched
 
 
-def recorded(declared: Function, values: list[Any]) -> Any:
+def _any_tensor(declared: Function, values: list[Any]) -> bool:
+    return any(isinstance(values[i], torch.Tensor) for i in declared.arrays)
+
+
+def _recorded(declared: Function, values: list[Any]) -> Any:
+    """As the operator of torch does it, without torch's dispatcher in between."""
+    if values[-1] is not None:
+        raise _out_and_gradient(declared)
+    for i in declared.arrays:
+        if values[i] is not None:  # it may come from a transform that is over
+            values[i] = torch._C._functorch.unwrap_if_dead(values[i])
+    arguments = _with_dtypes(declared, values)
+    return torch_library.record(declared, declared.compute, arguments)
+
+
+def _out_and_gradient(declared: Function) -> LaunchError:
+    return LaunchError(
+        f"`{declared.name}` was given `out=`, and an argument requires a gradient",
+        code="X0838",
+        help="leave out `out=`, or call it inside of `with torch.no_grad():`",
+    )
+
+
+def _dispatched(declared: Function, values: list[Any]) -> Any:
     """Call the operator of torch.
 
     Raises:
@@ -52,29 +87,15 @@ def recorded(declared: Function, values: list[Any]) -> Any:
             of a tensor says itself what operators do, and does not know this one.
     """
     if values[-1] is not None and torch.is_grad_enabled():
-        raise LaunchError(
-            f"`{declared.name}` was given `out=`, and an argument requires a gradient",
-            code="X0838",
-            help="leave out `out=`, or call it inside of `with torch.no_grad():`",
-        )
-    is_plain = not has_modes()
+        raise _out_and_gradient(declared)
     for i in declared.arrays:
-        x = values[i]
-        if type(x) in _PLAIN:
-            values[i] = torch._C._functorch.unwrap_if_dead(x)
-        elif isinstance(x, torch.Tensor):
-            is_plain = False  # it may have operators of its own
-        elif x is not None:
-            kind = type(x).__name__
+        if values[i] is not None and not isinstance(values[i], torch.Tensor):
+            kind = type(values[i]).__name__
             raise LaunchError(
                 f"`{declared.names[i]}` is a {kind}, beside tensors that torch records",
                 code="X0805",
                 help="pass tensors only: `torch.from_numpy(...)`",
             )
-    if is_plain:
-        # As the operator does it, without torch's dispatcher in between.
-        arguments = _with_dtypes(declared, values)
-        return torch_library.record(declared, declared.compute, arguments)
     torch_library.register()
     try:
         if torch._C._are_functorch_transforms_active() and values[-1] is None:
@@ -82,7 +103,7 @@ def recorded(declared: Function, values: list[Any]) -> Any:
             return torch_library.transformed(declared, arguments)
         return traced(declared, values)
     except NotImplementedError:
-        i = next(i for i in declared.arrays if _has_own_operators(values[i]))
+        i = next(i for i in declared.arrays if type(values[i]) not in _PLAIN)
         kind = cast("Any", type(values[i])).__name__
         raise LaunchError(
             f"`{declared.names[i]}` is a {kind}, which does not know `{declared.name}`",
@@ -97,7 +118,8 @@ def new_seed(like: Any, limit: int) -> Any:
 
 
 def _has_own_operators(x: object) -> bool:
-    return isinstance(x, torch.Tensor) and type(x) not in _PLAIN
+    kind = cast("Any", type(x))
+    return kind.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__
 
 
 def _with_dtypes(declared: Function, values: list[Any]) -> list[Any]:

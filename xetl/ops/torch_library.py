@@ -11,7 +11,7 @@ Others are computed for each element of the batch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from xetl.errors import LaunchError
@@ -221,7 +221,8 @@ def _recorder(declared: Function) -> Any:
     def forward(ctx: Any, below: Callable[..., Any], *args: Any) -> Any:
         found = below(*args)
         every = (*args, found) if is_single else (*args, *found)
-        _keep(declared, ctx, args, map(every.__getitem__, places))
+        ctx.save_for_backward(*map(every.__getitem__, places))
+        ctx.options = _options(declared, args)
         return found
 
     def backward(ctx: Any, *gradients: Any) -> Any:
@@ -248,7 +249,8 @@ class _Transformed(torch.autograd.Function):
         results = (output,) if ctx.declared.results == 1 else output
         every = *args, *results
         saved = [every[_place_of(ctx.declared, name)] for name in ctx.declared.saves]
-        _keep(ctx.declared, ctx, args, saved)
+        ctx.save_for_backward(*saved)
+        ctx.options = _options(ctx.declared, args)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
@@ -342,16 +344,14 @@ def _place_of(declared: Function, name: str) -> int:
     return declared.places[name]
 
 
-def _keep(
-    declared: Function, ctx: Any, inputs: Sequence[Any], saved: Iterable[Any]
-) -> None:
-    """Keep what the derivative needs; of arrays that are not saved dtype and shape."""
-    ctx.save_for_backward(*saved)
-    ctx.kept = kept = list(inputs)
-    for i in declared.arrays:
-        x = kept[i]
+def _options(declared: Function, inputs: Sequence[Any]) -> dict[str, Any]:
+    """The arguments by name; of arrays dtype and shape, so that none is kept alive."""
+    options = dict(zip(declared.names, inputs))
+    for name in declared.array_names:
+        x = options[name]
         if x is not None:
-            kept[i] = x.dtype, x.shape
+            options[name] = x.dtype, x.shape
+    return options
 
 
 def _differentiate(declared: Function, ctx: Any, gradients: Sequence[Any]) -> Any:
@@ -360,10 +360,10 @@ def _differentiate(declared: Function, ctx: Any, gradients: Sequence[Any]) -> An
     Raises:
         LaunchError: the function has none, or none by an argument that needs one.
     """
-    needed = ctx.needs_input_grad[-len(declared.names) :]
-    context = Context(declared, ctx.saved_tensors, ctx.kept, needed)
     if declared.backward is None:
-        raise _no_derivative(declared.name, context)
+        raise _no_derivative(declared.name, ctx.options)
+    needed = ctx.needs_input_grad[-len(declared.names) :]
+    context = Context(declared, ctx.saved_tensors, ctx.options, needed)
     found = declared.backward(context, *gradients)
     pairs = zip(declared.names, needed)
     try:
@@ -377,9 +377,9 @@ def _differentiate(declared: Function, ctx: Any, gradients: Sequence[Any]) -> An
         ) from None
 
 
-def _no_derivative(name: str, context: Context) -> LaunchError:
+def _no_derivative(name: str, options: Mapping[str, Any]) -> LaunchError:
     is_first = not name.endswith("_backward")
-    name = str(context.options.get("which", name.removesuffix("_backward")))
+    name = str(options.get("which", name.removesuffix("_backward")))
     what = f"`{name}`" if is_first else f"`{name}` twice"
     return LaunchError(
         f"{what} cannot be differentiated",
