@@ -134,3 +134,12 @@ def test_what_is_refused(code: str, call: Any) -> None:
 def test_no_images() -> None:
     found = ops.conv2d(np.ones((0, 3, 5, 5)), np.ones((4, 3, 3, 3)))
     assert found.shape == (0, 4, 3, 3)
+
+
+def test_a_tap_does_not_see_what_is_behind_its_pixels() -> None:
+    x, w = normal(2, 3, 5, 9), normal(3, 1, 1, 2).requires_grad_()
+    wanted = (x[..., :-1]).sum((0, 2, 3))
+    x[..., -1] = torch.inf  # which the second tap alone sees
+    ops.conv2d(x, w, groups=3).sum().backward()
+    torch.testing.assert_close(w.grad[:, 0, 0, 0], wanted)
+    assert w.grad[:, 0, 0, 1].isinf().all()

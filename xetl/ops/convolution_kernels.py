@@ -177,6 +177,44 @@ def depthwise(
 
 
 @xetile.kernel
+def depthwise_by_weight(
+    x: Array,
+    grad: Array,
+    out: Array,
+    ROW_STRIDE: constexpr,
+    COLUMN_STRIDE: constexpr,
+    CHANNELS: constexpr,
+    TOP: constexpr,
+    LEFT: constexpr,
+    DOWN: constexpr,
+    ACROSS: constexpr,
+    ACC: constexpr,
+    WIDTH: constexpr,
+) -> None:
+    """The gradient by the kernels of `depthwise`, one tap of a channel to a program.
+
+    ``x`` and the constants are as there; ``grad`` is (images, rows, columns), ``out``
+    (CHANNELS, kernel rows, kernel columns).
+    """
+    kj, ki, c = xetile.program_id(0), xetile.program_id(1), xetile.program_id(2)
+    row = ki * DOWN + (TOP * (ROW_STRIDE - 1))
+    column = kj * ACROSS + (LEFT * (COLUMN_STRIDE - 1))
+    top, left = row // ROW_STRIDE - TOP, column // COLUMN_STRIDE - LEFT
+    acc = xetile.zeros((1, WIDTH), ACC)
+    for image in range(c, grad.shape[0], CHANNELS):
+        part = x[image, row % ROW_STRIDE, column % COLUMN_STRIDE]
+        for j in range(0, grad.shape[2], WIDTH):
+            # Behind the row there may be pixels, which might be infinite.
+            inside = xetile.arange(WIDTH)[None, :] < grad.shape[2] - j
+            for i in range(0, grad.shape[1]):
+                tile = xetile.init_tile(part, [i + top, j + left], (1, WIDTH))
+                v = xetile.where(inside, xetile.load_tile(tile).to(ACC), 0.0)
+                tile = xetile.init_tile(grad[image], [i, j], (1, WIDTH))
+                acc = acc + v * xetile.load_tile(tile).to(ACC)
+    put(acc.sum(1, keepdims=True), out[c], [ki, kj])
+
+
+@xetile.kernel
 def shifted(
     x: Array, out: Array, TOP: constexpr, LEFT: constexpr, BM: constexpr, BN: constexpr
 ) -> None:

@@ -29,7 +29,9 @@ from xetl.ops.convolution_plans import (
     by_input,
     contiguous,
     convolve,
+    each_remainder,
     evenly,
+    is_split,
     paired,
     phases,
     taps_last,
@@ -56,6 +58,13 @@ def by_weight(
 ) -> list[Step | None]:
     """The launches of the gradient by the weight: products that sum over pixels."""
     batch, (outer, inner) = x.shape[0], made.shape[:2]
+    if outer == groups and inner == 1 and is_split(x, g):
+        width = min(TILE, width_of(g.result[1]))
+        how = *g.stride, groups, *g.first, *g.dilation, sums_of(x.dtype), width
+        views: list[View] = [each_remainder(g), _each_image, lambda a: a[:, 0]]
+        grid = (g.taps[1], g.taps[0], groups)
+        launch = Launch(kernels.depthwise_by_weight, views, (), grid, how)
+        return [Step(launch, (x, grad, made))]
     outer, (kh, kw), (rows, columns) = outer // groups, g.taps, g.result
     tile = evenly(kw * inner, MOST_PIXELS), min(TILE, outer)
     tiles = kh * cdiv(kw * inner, tile[0])
@@ -87,6 +96,10 @@ def by_weight(
     )
     product = Step(launch, (windows, right, found))
     return [*copies, product, *taps_last(found, made)]
+
+
+def _each_image(array: Numbers) -> Numbers:
+    return array.reshape(-1, *array.shape[2:])
 
 
 def _as_one(array: Numbers) -> Numbers:
