@@ -6,7 +6,6 @@ Numbers outside of an array read as 0 and add nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -341,23 +340,22 @@ def index_select(
     if dim == input.ndim - 1:
         return _gathered(input, dim, index, shape)
 
+    outer, inner = size_of(shape[:dim]), size_of(shape[dim + 1 :])
+    return _selected(input, index, shape, outer, inner)
+
+
+def _selected(x: Operand, index: Operand, shape: Shape, outer: int, inner: int) -> Call:
+    """The rows of ``outer`` matrices of ``inner`` columns that have these numbers."""
+
     def steps(made: Any) -> Any:
-        outer, inner = size_of(shape[:dim]), size_of(shape[dim + 1 :])
+        count = size_of(index.shape)
         width = min(_WIDEST, width_of(inner))
         view: View = lambda a: a.reshape(outer, -1, inner)  # noqa: E731
         grid = (cdiv(inner, width), count, outer)
-        launch = Launch(select_rows, (itself, view, view), (), grid, (width,))
-        return [Step(launch, (index, input, *made))]
+        launch = Launch(select_rows, (_line, view, view), (), grid, (width,))
+        return [Step(launch, (index, x, *made)) if count else None]
 
-    return Call((result(shape, input.dtype),), steps)
-
-
-@xetile.kernel
-def embedding_rows(numbers: Array, table: Array, out: Array, WIDTH: constexpr) -> None:
-    """``out[i] = table[numbers[i]]``; numbers outside give 0."""
-    i = xetile.program_id(0)
-    row = xetile.load_tile(xetile.init_tile(table, [numbers[i], 0], (1, WIDTH)))
-    xetile.store_tile(row, xetile.init_tile(out, [i, 0], (1, WIDTH)))
+    return Call((result(shape, x.dtype),), steps)
 
 
 @xetile.kernel
@@ -441,7 +439,7 @@ def embedding(
     Raises:
         LaunchError: shapes (X0827) or dtypes (X0828) do not fit.
     """
-    dtype = floats("embedding", weight)
+    floats("embedding", weight)
     if input.dtype not in (i32, i64):
         raise LaunchError(
             f"`embedding` was given numbers of {input.dtype}",
@@ -452,11 +450,4 @@ def embedding(
         problem = f"`weight` is {weight.shape}"
         raise wrong_shape("embedding", problem, "pass a table (rows, n)")
     n = weight.shape[1]
-
-    def steps(made: Sequence[Operand]) -> list[Step | None]:
-        count = prod(input.shape)
-        views = (_line, itself, _rows)
-        launch = Launch(embedding_rows, views, (), (count, 1, 1), (width_of(n),))
-        return [Step(launch, (input, weight, *made)) if count else None]
-
-    return Call((result((*input.shape, n), dtype),), steps)
+    return _selected(weight, input, (*input.shape, n), 1, n)
