@@ -196,6 +196,14 @@ def _line(x: Numbers) -> Numbers:
     return x.reshape(-1)
 
 
+def _first(x: Numbers) -> Numbers:
+    return x[0]
+
+
+def _second(x: Numbers) -> Numbers:
+    return x[1]
+
+
 def check_reduction(name: str, reduction: str, known: Sequence[str]) -> None:
     """Refuse a reduction that a loss does not know.
 
@@ -272,23 +280,25 @@ def class_loss(
 
     def steps(made: Sequence[Operand]) -> list[Step | None]:
         m = size_of(target.shape)
-        kept = [temporary((m,), acc) for _ in range(2)]
+        kept = temporary((2, m), acc)
         constants = (is_log, acc, width_of(classes))
-        first = made[0] if reduction == "none" else kept[0]
-        views = (_classes_last, _line, itself, _line, _line)
+        is_each = reduction == "none"
+        first, to_first = (made[0], _line) if is_each else (kept, _first)
+        views = (_classes_last, _line, itself, to_first, _second)
         rows = Launch(cross_entropy_rows, views, (), (m, 1, 1), constants)
         numbers: tuple[float, ...] = (ignore_index, label_smoothing)
         if is_log:
             grid = (cdiv(m, _PICKED), 1, 1)
             rows = Launch(nll_rows, views, (), grid, (acc, _PICKED))
             numbers = (ignore_index,)
-        one = Step(rows, (input, target, weight, first, kept[1]), numbers)
+        one = Step(rows, (input, target, weight, first, kept), numbers)
         width = min(1024, width_of(m))
         ends = (reduction == "mean", acc, width)
-        last = Launch(finish_loss, [itself] * 4, (), (1, 1, 1), ends)
+        views = (_first, _second, itself, itself)
+        last = Launch(finish_loss, views, (), (1, 1, 1), ends)
         # Without a reduction it only says that nothing is divided.
         to = temporary((1,), dtype) if reduction == "none" else made[0]
-        return [one if m else None, Step(last, (*kept, to, made[1]))]
+        return [one if m else None, Step(last, (kept, kept, to, made[1]))]
 
     return Call((result(shape, dtype), result((1,), acc)), steps)
 
