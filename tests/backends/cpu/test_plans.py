@@ -16,10 +16,9 @@ from xetl import load_mlir, xetile
 from xetl.errors import IRError, LaunchError
 from xetl.runtime.text_kernel import TextKernel
 from xetl.xetile import constexpr
-from xetl_cpu.dialect import XSMM
+from xetl_cpu.dialect import XSMM, PlanAttr
 from xetl_cpu.machine import FAMILIES, LINE, Cache, Costs, Machine
 from xetl_cpu.microkernels import Blocking, choose_blocking
-from xetl_cpu.plan_attribute import PlanAttr
 from xetl_cpu.targets import TARGETS, Target, find_target
 
 KB, MB = 1 << 10, 1 << 20

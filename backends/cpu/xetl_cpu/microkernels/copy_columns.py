@@ -26,7 +26,6 @@ from xetl_cpu.microkernels.copy_block import (
     CopyKind,
     all_if,
     define_copy,
-    emit_copy_elements,
 )
 from xetl_cpu.microkernels.elements import bits_of
 from xetl_cpu.targets import Target
@@ -95,7 +94,7 @@ class _Square:
                 self._store_rows(self._transpose(columns), [None] * lanes)
             with no:
                 bounds = (self.group, group_stop, self.minor, minor_stop)
-                block.copy_elements(emit_copy_elements, *bounds)
+                block.copy_elements(*bounds)
 
     def _is_valid(self) -> Value:
         """Whether the square is inside of all four bounds; a group is one major."""

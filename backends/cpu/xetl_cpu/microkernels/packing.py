@@ -32,10 +32,9 @@ from xetl_cpu.microkernels.copy_block import (
     CopyKind,
     Unit,
     define_copy,
-    emit_copy_elements,
+    emit_copy_rows,
 )
 from xetl_cpu.microkernels.copy_columns import emit_copy_columns, transposes
-from xetl_cpu.microkernels.copy_rows import emit_copy_rows
 from xetl_cpu.microkernels.elements import bits_of
 from xetl_cpu.targets import Target
 
@@ -152,5 +151,5 @@ def _choose(builder: Builder, block: Block) -> None:
             builder.call(emit(module, target, kind), [*builder.function.args])
             builder.ret_void()
     zero = const(I64, 0)
-    block.copy_elements(emit_copy_elements, zero, block.groups, zero, block.minor)
+    block.copy_elements(zero, block.groups, zero, block.minor)
     builder.ret_void()
