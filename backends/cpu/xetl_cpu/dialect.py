@@ -341,12 +341,13 @@ class Output(NamedTuple):
 class Later(NamedTuple):
     """Where in a matrix that begins which the program packs next, if it goes on so.
 
-    It may lie outside: it is asked for ahead of time, not read.
+    It may lie outside: it is asked for ahead of time, not read; if ``is_wanted``.
     """
 
     matrix: SSAValue
     k: SSAValue
     n: SSAValue
+    is_wanted: SSAValue
 
 
 class BlockGemmOp(BlockOp, name="xsmm.block_gemm"):
@@ -354,7 +355,8 @@ class BlockGemmOp(BlockOp, name="xsmm.block_gemm"):
 
     With ``accumulate`` that is false what is in c does not count. If ``is_wanted``, the
     sums go to ``cols`` columns of ``out`` from (out_row, out_col) on, in its type,
-    and not to c. What the program packs next begins at (next_k, next_n) of ``next_b``.
+    and not to c. What the program packs next begins at (next_k, next_n) of ``next_b``,
+    if ``is_packing``.
     """
 
     a = operand_def(MemRefType)
@@ -376,6 +378,7 @@ class BlockGemmOp(BlockOp, name="xsmm.block_gemm"):
     next_b = opt_operand_def(MemRefType)
     next_k = opt_operand_def(IndexType)
     next_n = opt_operand_def(IndexType)
+    is_packing = opt_operand_def(i1)
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
 
     def output(self) -> Output | None:
@@ -394,14 +397,14 @@ class BlockGemmOp(BlockOp, name="xsmm.block_gemm"):
 
     @property
     def _later(self) -> tuple[SSAValue | None, ...]:
-        return (self.next_b, self.next_k, self.next_n)
+        return (self.next_b, self.next_k, self.next_n, self.is_packing)
 
     def verify_(self) -> None:
         """Check that an output and what is packed next are given whole."""
         if len({value is None for value in self._output}) > 1:
             raise VerifyException("out, out_row, out_col, cols, is_wanted: all or none")
         if len({value is None for value in self._later}) > 1:
-            raise VerifyException("next_b, next_k, next_n: all or none")
+            raise VerifyException("next_b, next_k, next_n, is_packing: all or none")
 
 
 class SkinnyGemmOp(BlockOp, name="xsmm.skinny_gemm"):

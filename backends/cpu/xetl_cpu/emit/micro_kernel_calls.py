@@ -122,7 +122,13 @@ def _later(em: KernelEmitter, op: BlockGemmOp, blocking: Blocking) -> list[Value
     stride = b.strides[0 if is_row else 1]
     size = bits_of(element_name(later.matrix)).width // 8
     distance = em.builder.mul(stride, constant(size))
-    return [_at(em, later.matrix, later.k, later.n), distance, constant(pieces)]
+    start = _if(em, later.is_wanted, _at(em, later.matrix, later.k, later.n))
+    return [start, distance, constant(pieces)]
+
+
+def _if(em: KernelEmitter, is_wanted: SSAValue, address: Value) -> Value:
+    null = ll.Constant(address.type, None)
+    return em.builder.select(em.get(is_wanted), address, null)
 
 
 def _output(em: KernelEmitter, output: Output | None) -> list[Value]:
@@ -130,9 +136,11 @@ def _output(em: KernelEmitter, output: Output | None) -> list[Value]:
     if output is None:
         return []
     at = _at(em, output.matrix, output.row, output.col)
-    null = ll.Constant(at.type, None)
-    pointer = em.builder.select(em.get(output.is_wanted), at, null)
-    return [pointer, em.strided(output.matrix).strides[0], em.get(output.cols)]
+    return [
+        _if(em, output.is_wanted, at),
+        em.strided(output.matrix).strides[0],
+        em.get(output.cols),
+    ]
 
 
 def _skinny_gemm(em: KernelEmitter, op: SkinnyGemmOp) -> None:

@@ -125,7 +125,7 @@ func.func @scalars(%n: index, %grid: index) {
 // CHECK:       vector.load %[[ACC]]
 // CHECK-NEXT:  arith.mulf
 // CHECK-NEXT:  vector.store %{{.*}}, %[[ACC]][
-// CHECK:       "xsmm.block_gemm"({{.*}}, %[[ACC]], %[[B:[^,]*]], %[[ROW:[^,]*]], %[[COL:[^,]*]])
+// CHECK:       "xsmm.block_gemm"({{.*}}, %[[ACC]], %[[B:[^,]*]], %[[ROW:[^,]*]], %[[COL:[^,]*]], %{{[^,]*}})
 // CHECK-NOT:   vector.store %{{.*}}, %[[ACC]][
 // CHECK:       func.return
 func.func @attention_step(%X: !matrix, %V: memref<?x?xbf16, strided<[?, 1]>>, %Y: !matrix, %n: index, %grid: index) attributes {xetile.alias_groups = array<i64: -1, -1, -1, -1>} {
@@ -163,15 +163,20 @@ func.func @attention_step(%X: !matrix, %V: memref<?x?xbf16, strided<[?, 1]>>, %Y
 // CHECK-LABEL: @stored_product
 // CHECK:       %[[C:.*]] = memref.reinterpret_cast %C
 // CHECK:       scf.for %[[K:.*]] = %
-// CHECK:       %[[MORE:.*]] = arith.cmpi sgt, %[[K]],
-// CHECK:       %[[LAST:.*]] = arith.cmpi sge,
-// CHECK-NEXT:  arith.constant
 // CHECK:       %[[NEXT:.*]] = arith.addi %[[K]], %{{.*}}
-// CHECK-NEXT:  %[[END:.*]] = arith.cmpi sge, %[[NEXT]],
+// CHECK:       "xsmm.pack"
+// CHECK:       %[[A:[^,]*]], %[[M:[^,]*]], %[[K0:[^,]*]] = scf.if
+// CHECK:         memref.cast
+// CHECK:       } else {
+// CHECK:         "xsmm.pack"
+// CHECK:         memref.cast
+// CHECK:       %[[MORE:.*]] = arith.cmpi sgt, %[[K]],
+// CHECK:       %[[LAST:.*]] = arith.cmpi sge, %[[NEXT]],
+// CHECK:       %[[END:.*]] = arith.cmpi sge, %[[NEXT]],
 // CHECK:       %[[ROW:.*]] = arith.select %[[END]], %{{.*}}, %[[NEXT]]
 // CHECK-NEXT:  %[[WIDTH:.*]] = arith.constant 64
 // CHECK:       %[[COL:.*]] = arith.select %[[END]], %[[WIDTH]],
-// CHECK:       "xsmm.block_gemm"({{.*}}, %[[MORE]], %[[C]], %p, %{{[^,]*}}, %{{[^,]*}}, %[[LAST]], %{{[^,]*}}, %[[ROW]], %[[COL]])
+// CHECK:       "xsmm.block_gemm"(%[[A]], %[[M]], %[[K0]], {{.*}}, %[[MORE]], %[[C]], %p, %{{[^,]*}}, %{{[^,]*}}, %[[LAST]], %{{[^,]*}}, %[[ROW]], %[[COL]], %{{[^,]*}})
 // CHECK-NOT:   vector.store
 // CHECK-NOT:   maskedstore
 // CHECK:       func.return

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import VectorType
-from xdsl.ir import Block, Region, SSAValue
+from collections.abc import Callable, Sequence
+
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    MemRefType,
+    StridedLayoutAttr,
+    VectorType,
+    i1,
+)
+from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from xetl.dialects.base import Index
 from xetl.dialects.kinds_of_types import is_memref
@@ -73,16 +81,16 @@ def lower_brgemm(state: State, op: BrgemmTileOp) -> None:
         _clear(build, blocking, result, extents[2])
     to = take_store(state, op, blocking) if starts else None
     product = _Product(state, op, blocking, a, b, extents, result, starts, to)
-    is_packed = op.packed is not None
-    if op.is_packed is not None:
-        packed, build = _branches(build, op.is_packed)
-        product.emit(packed, is_packed=True)
-        is_packed = False
-    if not is_packed and may_stream(blocking, a, b):
-        there = all_exist(build, a, b, extents)
-        in_place, build = _branches(build, there)
-        multiply_in_place(in_place, op, a, b, extents, result)
-    product.emit(build, is_packed=is_packed)
+    is_own = product.is_own(build)
+    if is_own is None or not may_stream(blocking, a, b):
+        product.emit(build, is_own)
+        return
+    there = all_exist(build, a, b, extents)
+    ways = (
+        lambda inside: multiply_in_place(inside, op, a, b, extents, result),
+        lambda inside: product.emit(inside, is_own),
+    )
+    _either(build, build.insert(arith.AndiOp(is_own, there)), ways)
 
 
 @record()
@@ -106,60 +114,35 @@ class _Product:
     starts: bool
     to: TileAt | None
 
-    def emit(self, build: Builder, *, is_packed: bool) -> None:
+    def is_own(self, build: Builder) -> SSAValue | None:
+        """Whether the program packs B for itself; None: never."""
+        if self.op.packed is None:
+            return build.constant(1, i1)
+        if self.op.is_packed is None:
+            return None
+        return build.insert(arith.XoriOp(self.op.is_packed, build.constant(1, i1)))
+
+    def emit(self, build: Builder, is_own: SSAValue | None) -> None:
         """Chunk by chunk of k, on panels for many programs or on the program's own."""
-        blocking, (rows, k, cols) = self.blocking, self.extents
-        panels = build.ceil_divided(cols, blocking.nr)
-        # What the program packs has to stay in its cache.
-        packs_nothing = is_packed and _may_stay(blocking, self.a)
-        most = _run(build, blocking, k) if packs_nothing else blocking.chunk
+        k, most = self.extents[1], self._most(build)
         # Zeros have to be written, too: one chunk of nothing where there is no k.
         loop = build.for_loop(0, build.maximum(k, 1) if self.starts else k, most)
         inner = Builder.at_end(loop.body.block)
         at = loop.body.block.args[0]
         length = inner.minimum(inner.minus(k, at), most)
-        accumulate = inner.compare("sgt", at, 0) if self.starts else None
-        output = None if self.to is None else self._output(inner, self.to, at, most)
-        chunk = _Chunk(
-            self.state,
-            self.op,
-            blocking,
-            inner,
-            at,
-            length,
-            most,
-            accumulate,
-            output,
-            None if is_packed else self._later(inner, at, most),
-        )
-        source = chunk.packed_b() if is_packed else chunk.pack_b(self.b)
-        chunk.multiply(self.a, rows, panels, source, self.result)
+        chunk = (inner, at, length, inner.plus(at, most), most, is_own)
+        _Chunk(*vars(self).values(), *chunk).multiply()
         inner.add(scf.YieldOp())
 
-    def _output(self, build: Builder, to: TileAt, at: SSAValue, most: Index) -> Output:
-        """The user's tile, for the last chunk."""
-        _, k, cols = self.extents
-        is_last = build.compare("sge", build.plus(at, most), k)
-        place = (build.index(to.row), build.index(to.col), build.index(cols))
-        return Output(to.matrix.memref, *place, is_last)
-
-    def _later(self, build: Builder, at: SSAValue, most: Index) -> Later | None:
-        """The next chunk of B's tile, or the first one of the tile beside it.
-
-        Where a loop goes on adding, what follows is rather the tile below.
-        """
-        b, blocking = self.b, self.blocking
-        matrix = b.matrix
-        if not (matrix.is_contiguous() or matrix.transposed().is_contiguous()):
-            return None
-        following = build.plus(at, most)
-        if self.op.acc is not None:
-            row = build.index(build.plus(b.row, following))
-            return Later(matrix.memref, row, build.index(b.col))
-        is_last = build.compare("sge", following, self.extents[1])
-        row = build.plus(b.row, build.select(is_last, 0, following))
-        col = build.plus(b.col, build.select(is_last, blocking.block_n, 0))
-        return Later(matrix.memref, build.index(row), build.index(col))
+    def _most(self, build: Builder) -> Index:
+        """How long a chunk is: what the program packs has to stay in its cache."""
+        op, blocking, k = self.op, self.blocking, self.extents[1]
+        if op.packed is None or not _may_stay(blocking, self.a):
+            return blocking.chunk
+        most = _run(build, blocking, k)
+        if op.is_packed is None:
+            return most
+        return build.select(op.is_packed, most, blocking.chunk)
 
 
 def _run(build: Builder, blocking: Blocking, k: Index) -> Index:
@@ -255,99 +238,145 @@ def _as_matrix(column: SSAValue, rows: int, build: Builder) -> SSAValue:
 
 
 @record()
-class _Chunk:
+class _Chunk(_Product):
     """One chunk of k: its packing and its block GEMM.
 
-    ``most``: how long it may be; only what packs B knows it when it is compiled.
-    ``accumulate``, ``output``, ``later``: as for `BlockGemmOp`.
+    Attributes:
+        at: where in k it begins; ``following``: where the next one does.
+        most: how long it may be.
+        is_own: whether the program packs B for itself; None: never.
     """
 
-    state: State
-    op: BrgemmTileOp
-    blocking: Blocking
     build: Builder
     at: SSAValue
     length: Index
+    following: Index
     most: Index
-    accumulate: SSAValue | None
-    output: Output | None
-    later: Later | None
+    is_own: SSAValue | None
 
-    def padded_length(self, build: Builder) -> Index:
+    def multiply(self) -> None:
+        """The block GEMM, on A in place where its memory allows, else on a copy."""
+        build, (rows, _, cols) = self.build, self.extents
+        panels, place = self._panels(), self._place_of_a()
+        numbers = [rows, self._padded_length(build)]
+        blocks = build.ceil_divided(cols, self.blocking.nr)
+        gemm = BlockGemmOp(
+            *(*place, *map(build.index, numbers), *panels, build.index(blocks)),
+            self.result.memref,
+            build.compare("sgt", self.at, 0) if self.starts else None,
+            *(self._output() or [None] * len(Output._fields)),
+            *(self._later() or [None] * len(Later._fields)),
+            plan=self.blocking,
+            location=self.op.location,
+        )
+        build.add(gemm)
+
+    def _output(self) -> Output | None:
+        """The user's tile, for the last chunk."""
+        build, to, (_, k, cols) = self.build, self.to, self.extents
+        if to is None:
+            return None
+        is_last = build.compare("sge", self.following, k)
+        place = (build.index(to.row), build.index(to.col), build.index(cols))
+        return Output(to.matrix.memref, *place, is_last)
+
+    def _later(self) -> Later | None:
+        """The next chunk of B's tile, or the first one of the tile beside it.
+
+        Where a loop goes on adding, what follows is rather the tile below.
+        """
+        b, build, following = self.b, self.build, self.following
+        matrix, col = b.matrix, b.col
+        is_known = matrix.is_contiguous() or matrix.transposed().is_contiguous()
+        if self.is_own is None or not is_known:
+            return None
+        if self.op.acc is None:
+            is_last = build.compare("sge", following, self.extents[1])
+            following = build.select(is_last, 0, following)
+            beside = build.select(is_last, self.blocking.block_n, 0)
+            col = build.plus(col, beside)
+        place = (build.index(build.plus(b.row, following)), build.index(col))
+        return Later(matrix.memref, *place, self.is_own)
+
+    def _padded_length(self, build: Builder) -> Index:
         """The length in whole steps: what is packed has zeros behind its end."""
         return build.rounded_up(self.length, self.blocking.k_step)
 
-    def pack_b(self, b: Factor) -> tuple[SSAValue, Index, Index]:
-        """Panels of this chunk in per-thread scratch: (memref, offset, stride)."""
-        blocking, build = self.blocking, self.build
-        assert isinstance(self.most, int)
-        stride = blocking.panel_elements(self.most)
-        to = self._scratch(blocking.panels * stride)
-        k_valid = self._valid(self._rest(b.rows))
-        first = build.plus(b.row, self.at)
-        extents = (self.padded_length(build), blocking.block_n)
-        numbers = (first, b.col, k_valid, b.cols, *extents)
-        pack(build, "b", blocking, b.matrix.memref, numbers, to, 0, stride)
-        return to, 0, stride
+    def _panels(self) -> Sequence[SSAValue]:
+        """Panels of this chunk of B: memory, where in it they start, their distance."""
+        if self.is_own is None:
+            return self._packed_b(self.build)
+        if self.op.packed is None:
+            return self._pack_b(self.build)
+        ways = (self._pack_b, self._packed_b)
+        return _either(self.build, self.is_own, ways, self.op.packed.type)
 
-    def packed_b(self) -> tuple[SSAValue, Index, Index]:
-        """Panels of this chunk in what was packed for many programs."""
-        blocking, build, op = self.blocking, self.build, self.op
+    def _pack_b(self, build: Builder) -> list[SSAValue]:
+        """In per-thread scratch."""
+        b, blocking = self.b, self.blocking
+        stride = blocking.panel_elements(blocking.chunk)
+        to = self._scratch(blocking.panels * stride)
+        first = build.plus(b.row, self.at)
+        extents = (self._padded_length(build), blocking.block_n)
+        numbers = (first, b.col, self._valid(b.rows), b.cols, *extents)
+        pack(build, "b", blocking, b.matrix.memref, numbers, to, 0, stride)
+        return [to, build.index(0), build.index(stride)]
+
+    def _packed_b(self, build: Builder) -> list[SSAValue]:
+        """In what was packed for many programs."""
+        blocking, op = self.blocking, self.op
         assert op.packed is not None
         assert op.packed_tile is not None
         assert op.panel_stride is not None
+        assert op.packed_k is not None
         tile = build.times(
             op.packed_tile, build.times(op.panel_stride, blocking.panels)
         )
-        assert op.packed_k is not None
         skip = build.times(build.plus(op.packed_k, self.at), blocking.nr)
-        return op.packed, build.plus(tile, skip), op.panel_stride
+        return [op.packed, build.index(build.plus(tile, skip)), op.panel_stride]
 
-    def multiply(
-        self,
-        a: Factor,
-        rows: Index,
-        panels: Index,
-        source: tuple[SSAValue, Index, Index],
-        result: Buffer,
-    ) -> None:
-        """The block GEMM, on A in place where its memory allows, else on a copy."""
-        build = self.build
-        k0, there = build.plus(a.col, self.at), self._rest(a.cols)
-        k_valid = self._valid(there)
-        if _may_stay(self.blocking, a):
-            then, other = _branches(build, self._is_whole(a, rows, there))
-            memory = a.matrix.memref
-            self._gemm(then, memory, (a.row, k0), rows, panels, source, result)
-        else:
-            other = build
-        copy = self._pack_a(other, a, (k0, k_valid), rows)
-        self._gemm(other, copy, (0, 0), rows, panels, source, result)
+    def _place_of_a(self) -> Sequence[SSAValue]:
+        """Where this chunk of A begins: memory, row, column."""
+        blocking = self.blocking
+        if not _may_stay(blocking, self.a):
+            return self._copy_a(self.build)
+        element, layout = element_attribute(blocking.compute), [None, 1]
+        type_ = MemRefType(
+            element, [DYNAMIC_INDEX] * 2, StridedLayoutAttr(layout, None)
+        )
+        ways = (self._in_place, self._copy_a)
+        return _either(self.build, self._is_whole(), ways, type_)
 
-    def _is_whole(self, a: Factor, rows: Index, k_valid: Index) -> SSAValue:
+    def _in_place(self, build: Builder) -> list[SSAValue]:
+        a = self.a
+        place = [build.index(v) for v in (a.row, build.plus(a.col, self.at))]
+        return [a.matrix.memref, *place]
+
+    def _is_whole(self) -> SSAValue:
         """Whether all that is read of A exists, in whole steps, and lies well."""
-        build, blocking = self.build, self.blocking
+        a, build, blocking = self.a, self.build, self.blocking
         facts = [
-            build.compare("sge", a.rows, _padded_rows(build, blocking, rows)),
-            build.compare("sge", k_valid, self.length),
+            build.compare("sge", a.rows, self._padded_rows(build)),
+            build.compare("sge", self._valid(a.cols), self.length),
         ]
         if blocking.k_step > 1:
             rest = build.remainder(self.length, blocking.k_step)
             facts.append(build.compare("eq", rest, 0))
         if blocking.uses_tiles:
-            facts += self._suits_tiles(a)
+            facts += self._suits_tiles()
         enough, *others = facts
         for other in others:
             enough = build.insert(arith.AndiOp(enough, other))
         return enough
 
-    def _suits_tiles(self, a: Factor) -> list[SSAValue]:
+    def _suits_tiles(self) -> list[SSAValue]:
         """Whether rows of A begin on lines, an odd number of lines apart.
 
         Rows of tiles share the sets of L1 otherwise, or lie across lines: measured on
         silicon, 63 to 72 % and 36 to 51 % of the peak, where 84 are possible.
         """
-        build, size, base = self.build, self.blocking.compute_bytes, a.matrix.memref
+        a, build, size = self.a, self.build, self.blocking.compute_bytes
+        base = a.matrix.memref
         start, (row_step, _) = view_of(base, build)
         address = build.insert(memref.ExtractAlignedPointerAsIndexOp(base))
         first = build.plus(build.plus(start, a.col), self.at)
@@ -358,71 +387,56 @@ class _Chunk:
             build.compare("eq", build.remainder(address, LINE), 0),
         ]
 
-    def _pack_a(
-        self, build: Builder, a: Factor, chunk: tuple[Index, Index], rows: Index
-    ) -> SSAValue:
-        """Copy this chunk of A: ``chunk`` is where it starts and what exists of it."""
-        k0, k_valid = chunk
-        blocking = self.blocking
+    def _copy_a(self, build: Builder) -> list[SSAValue]:
+        a, blocking = self.a, self.blocking
         most = self.most if isinstance(self.most, int) else blocking.all_at_once
-        stride = blocking.copied_row(most)
-        to = self._scratch(blocking.rows_padded, stride)
-        rows, k = _padded_rows(build, blocking, rows), self.padded_length(build)
-        numbers = (a.row, k0, a.rows, k_valid, rows, k)
+        room = blocking.copied_row(most)
+        to, stride = self._scratch(blocking.rows_padded, room), build.index(room)
+        if self.is_own is not None and most is not self.most:
+            # What the program packs is shorter: its rows are as near as they may be.
+            own = blocking.copied_row(blocking.chunk)
+            stride = build.index(build.select(self.is_own, own, room))
+            to = reinterpret(build, to, 0, (blocking.rows_padded, room), (stride, 1))
+        extents = (self._padded_rows(build), self._padded_length(build))
+        k0 = build.plus(a.col, self.at)
+        numbers = (a.row, k0, a.rows, self._valid(a.cols), *extents)
         pack(build, "a", blocking, a.matrix.memref, numbers, to, 0, stride)
-        return to
+        return [to, build.index(0), build.index(0)]
 
-    def _gemm(
-        self,
-        build: Builder,
-        a: SSAValue,
-        at: tuple[Index, Index],
-        rows: Index,
-        panels: Index,
-        source: tuple[SSAValue, Index, Index],
-        result: Buffer,
-    ) -> None:
-        packed, start, stride = source
-        scalars = [build.index(v) for v in (*at, rows, self.padded_length(build))]
-        tail = [build.index(v) for v in (start, stride, panels)]
-        gemm = BlockGemmOp(
-            *(a, *scalars, packed, *tail, result.memref, self.accumulate),
-            *(self.output or [None] * len(Output._fields)),
-            *(self.later or [None] * len(Later._fields)),
-            plan=self.blocking,
-            location=self.op.location,
-        )
-        build.add(gemm)
-
-    def _rest(self, extent: Index) -> Index:
-        """How much of an extent lies in this chunk or behind it."""
-        return self.build.maximum(self.build.minus(extent, self.at), 0)
-
-    def _valid(self, there: Index) -> Index:
-        """How much of what is there may be packed: the rest of a step is padding."""
-        if self.blocking.k_step == 1:
-            return there  # only the chunk is packed anyway
+    def _valid(self, extent: Index) -> Index:
+        """How much of an extent of k lies in this chunk."""
+        there = self.build.maximum(self.build.minus(extent, self.at), 0)
         return self.build.minimum(there, self.length)
+
+    def _padded_rows(self, build: Builder) -> Index:
+        """Of A: a micro-kernel may ask for more than there are."""
+        rows, least = self.extents[0], self.blocking.least_rows
+        return rows if least == 1 else build.maximum(rows, least)
 
     def _scratch(self, *shape: int) -> SSAValue:
         element = element_attribute(self.blocking.compute)
         return self.state.scratch_memref([*shape], element)
 
 
-def _padded_rows(build: Builder, blocking: Blocking, rows: Index) -> Index:
-    """Of A: a micro-kernel may ask for more than there are."""
-    least = blocking.least_rows
-    return rows if least == 1 else build.maximum(rows, least)
+def _either(
+    build: Builder,
+    condition: SSAValue,
+    ways: Sequence[Callable[[Builder], Sequence[SSAValue] | None]],
+    type_: Attribute | None = None,
+) -> Sequence[SSAValue]:
+    """What the first way gives ``if condition``, and ``else`` the second.
 
-
-def _branches(build: Builder, condition: SSAValue) -> tuple[Builder, Builder]:
-    """The insides of ``if condition:`` and of its ``else:``."""
-    blocks = [Block(), Block()]
-    ends = [scf.YieldOp(), scf.YieldOp()]
-    for block, end in zip(blocks, ends):
-        block.add_op(end)
-    build.add(scf.IfOp(condition, [], Region(blocks[0]), Region(blocks[1])))
-    return Builder.before(ends[0]), Builder.before(ends[1])
+    ``type_``: of the first value, a memref, whatever its type is there.
+    """
+    blocks, values = [Block(), Block()], list[SSAValue]()
+    for block, way in zip(blocks, ways, strict=True):
+        inside = Builder.at_end(block, build.location)
+        values = [*(way(inside) or ())]
+        if type_ is not None:
+            values[0] = inside.insert(memref.CastOp(values[0], type_))
+        inside.add(scf.YieldOp(*values))
+    types = [value.type for value in values]
+    return build.add(scf.IfOp(condition, types, *map(Region, blocks))).results
 
 
 _ROUNDED = ("f16", "bf16")
