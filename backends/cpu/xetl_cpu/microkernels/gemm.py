@@ -20,6 +20,7 @@ the user's matrix: then a product of one run never touches scratch.
 from __future__ import annotations
 
 from dataclasses import field, replace
+from functools import partial
 
 from xetl.records import record
 from xetl_cpu.llvm import (
@@ -63,6 +64,8 @@ from xetl_cpu.microkernels.prefetch import (
 from xetl_cpu.targets import Target
 
 __all__ = ["emit_block_gemm"]
+
+_loop = partial(counted_loop, is_hidden=True)
 
 
 def emit_block_gemm(
@@ -118,15 +121,15 @@ def _emit_loops(
     total = blocking.arithmetic.accumulator_type
     last_row = builder.sub(rows, const(I64, 1))
     with (
-        counted_loop(builder, rows, step=blocking.mc, name="block") as block,
-        counted_loop(builder, panels, name="panel") as panel,
+        _loop(builder, rows, step=blocking.mc, name="block") as block,
+        _loop(builder, panels, name="panel") as panel,
     ):
         end = builder.add(block.index, const(I64, blocking.mc))
         end = minimum(builder, end, rows)
         b_panel = offset(builder, b, element, builder.mul(panel.index, panel_stride))
         column = builder.mul(panel.index, const(I64, blocking.nr))
         c_panel = offset(builder, c, total, column)
-        with counted_loop(
+        with _loop(
             builder, end, start=block.index, step=blocking.mr, name="strip"
         ) as strip:
             c_row = builder.mul(strip.index, const(I64, blocking.ldc))
@@ -253,7 +256,7 @@ class RegisterTile:
         blocking = self.blocking
         step_size = blocking.nr * blocking.k_pack
         element = ir.IntType(8 * blocking.compute_bytes)
-        with counted_loop(
+        with _loop(
             self.builder,
             stop,
             start=start,

@@ -56,15 +56,15 @@ class Strip:
     def number_in_panel(self) -> Value:
         """Of the strips of this block and panel."""
         in_block = self.builder.sub(self.row, self.block)
-        return self.builder.sdiv(in_block, const(I64, self.blocking.mr))
+        return self.builder.udiv(in_block, const(I64, self.blocking.mr))
 
     def number(self, panels: Value) -> Value:
         """Of all, in the order in which they are computed."""
-        builder, mr = self.builder, const(I64, self.blocking.mr)
-        before = builder.sdiv(builder.mul(self.block, panels), mr)
-        in_block = builder.mul(self.panel, const(I64, self.blocking.mc))
-        before = builder.add(before, builder.sdiv(in_block, mr))
-        return builder.add(before, self.number_in_panel())
+        builder, blocking = self.builder, self.blocking
+        before = builder.mul(self.block, panels)
+        in_block = builder.mul(self.panel, const(I64, blocking.mc))
+        before = builder.add(before, builder.add(in_block, self.row))
+        return builder.udiv(builder.sub(before, self.block), const(I64, blocking.mr))
 
 
 def next_panel(strip: Strip, panel: Value, steps: Value) -> Ahead:
@@ -107,7 +107,7 @@ def or_next_pieces(
     start, stride, pieces = later
     rows, panels = extents
     mr = const(I64, blocking.mr)
-    strips = builder.sdiv(builder.add(rows, builder.sub(mr, const(I64, 1))), mr)
+    strips = builder.udiv(builder.add(rows, builder.sub(mr, const(I64, 1))), mr)
     strips = builder.mul(strips, panels)
     is_given = builder.icmp_unsigned("!=", start, ir.Constant(start.type, None))
     most = builder.mul(strips, const(I64, _MOST_PIECES))
