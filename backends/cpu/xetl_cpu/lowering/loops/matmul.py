@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
@@ -52,6 +53,8 @@ from xetl_cpu.microkernels import Blocking
 from xetl_cpu.microkernels.gemv import is_skinny
 from xetl_cpu.microkernels.small_m_gemm import is_low
 
+_Way: TypeAlias = Callable[[Builder], Sequence[SSAValue] | None]
+
 
 def accumulator(state: State, op: BrgemmTileOp) -> Buffer:
     """Scratch for the result, in the shape the micro-kernel wants."""
@@ -81,12 +84,12 @@ def lower_brgemm(state: State, op: BrgemmTileOp) -> None:
         _clear(build, blocking, result, extents[2])
     to = take_store(state, op, blocking) if starts else None
     product = _Product(state, op, blocking, a, b, extents, result, starts, to)
-    is_own = product.is_own(build)
+    is_own = product.packs(build)
     if is_own is None or not may_stream(blocking, a, b):
         product.emit(build, is_own)
         return
     there = all_exist(build, a, b, extents)
-    ways = (
+    ways: tuple[_Way, _Way] = (
         lambda inside: multiply_in_place(inside, op, a, b, extents, result),
         lambda inside: product.emit(inside, is_own),
     )
@@ -114,7 +117,7 @@ class _Product:
     starts: bool
     to: TileAt | None
 
-    def is_own(self, build: Builder) -> SSAValue | None:
+    def packs(self, build: Builder) -> SSAValue | None:
         """Whether the program packs B for itself; None: never."""
         if self.op.packed is None:
             return build.constant(1, i1)
@@ -130,8 +133,15 @@ class _Product:
         inner = Builder.at_end(loop.body.block)
         at = loop.body.block.args[0]
         length = inner.minimum(inner.minus(k, at), most)
-        chunk = (inner, at, length, inner.plus(at, most), most, is_own)
-        _Chunk(*vars(self).values(), *chunk).multiply()
+        _Chunk(
+            **vars(self),
+            build=inner,
+            at=at,
+            length=length,
+            following=inner.plus(at, most),
+            most=most,
+            is_own=is_own,
+        ).multiply()
         inner.add(scf.YieldOp())
 
     def _most(self, build: Builder) -> Index:
@@ -258,11 +268,10 @@ class _Chunk(_Product):
         """The block GEMM, on A in place where its memory allows, else on a copy."""
         build, (rows, _, cols) = self.build, self.extents
         panels, place = self._panels(), self._place_of_a()
-        numbers = [rows, self._padded_length(build)]
-        blocks = build.ceil_divided(cols, self.blocking.nr)
+        extents = map(build.index, (rows, self._padded_length(build)))
+        blocks = build.index(build.ceil_divided(cols, self.blocking.nr))
         gemm = BlockGemmOp(
-            *(*place, *map(build.index, numbers), *panels, build.index(blocks)),
-            self.result.memref,
+            *(*place, *extents, *panels, blocks, self.result.memref),
             build.compare("sgt", self.at, 0) if self.starts else None,
             *(self._output() or [None] * len(Output._fields)),
             *(self._later() or [None] * len(Later._fields)),
@@ -348,9 +357,8 @@ class _Chunk(_Product):
         return _either(self.build, self._is_whole(), ways, type_)
 
     def _in_place(self, build: Builder) -> list[SSAValue]:
-        a = self.a
-        place = [build.index(v) for v in (a.row, build.plus(a.col, self.at))]
-        return [a.matrix.memref, *place]
+        a, k0 = self.a, build.plus(self.a.col, self.at)
+        return [a.matrix.memref, build.index(a.row), build.index(k0)]
 
     def _is_whole(self) -> SSAValue:
         """Whether all that is read of A exists, in whole steps, and lies well."""
@@ -421,7 +429,7 @@ class _Chunk(_Product):
 def _either(
     build: Builder,
     condition: SSAValue,
-    ways: Sequence[Callable[[Builder], Sequence[SSAValue] | None]],
+    ways: tuple[_Way, _Way],
     type_: Attribute | None = None,
 ) -> Sequence[SSAValue]:
     """What the first way gives ``if condition``, and ``else`` the second.
