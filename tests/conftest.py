@@ -27,7 +27,7 @@ LARGE_MATRICES = (
 )
 """Folders of other tests whose cells convert or build kernels."""
 
-QUICK_SEEDS = {"host": 2, "avx2": 2, "opencl": 2}
+QUICK_SEEDS = {"host": 2, "avx2": 2, "opencl": 1}
 """How many of a test's random kernels are quick; others are slow tests."""
 
 QUICK_CELLS = {"cpu": 2, "opencl": 1, "ocloc": 1, "repeated": 0}
