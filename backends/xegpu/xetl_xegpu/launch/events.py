@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import atexit
+import sys
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 from xetl.errors import LaunchError
@@ -54,8 +54,15 @@ class LaunchEvent:
 
     def finish(self) -> None:
         """As `wait`, but what the kernel has told is not looked at."""
-        wait_for(self._event, self._device, running(self._kernel))
-        self._keep = None
+        try:
+            wait_for(self._event, self._device, running(self._kernel))
+        finally:
+            self._keep = None
+
+    def settle(self) -> None:
+        """As `wait`, if nobody has: the caller may have let go of the event."""
+        if self._keep is not None:
+            self.wait()
 
 
 def running(kernel: str) -> str:
@@ -76,22 +83,45 @@ def wait_for(event: Any, device: Device, doing: str) -> None:
         raise failures.lost(device.name, doing, copies=not device.reads_host)
 
 
-_pending: deque[LaunchEvent] = deque()
+PENDING: deque[LaunchEvent] = deque()
+"""Launches that nobody waited for when they were started."""
+
 _lock = ForkSafeLock()
 
 
 def keep_until_done(event: LaunchEvent) -> LaunchEvent:
-    """Keep the arguments of a launch alive, whatever its caller does with the event."""
-    with _lock.held():
-        while _pending and _pending[0].done:
-            _pending.popleft()
-        _pending.append(event)
+    """Keep the arguments of a launch alive, whatever its caller does with the event.
+
+    Raises:
+        LaunchError: as `settle_done`.
+    """
+    try:
+        settle_done()
+    finally:
+        with _lock.held():
+            PENDING.append(event)
     return event
+
+
+def settle_done() -> None:
+    """Forget the launches that are over.
+
+    Raises:
+        LaunchError: one failed, and nobody has waited for it.
+    """
+    over: list[LaunchEvent] = []
+    with _lock.held():
+        while PENDING and PENDING[0].done:
+            over.append(PENDING.popleft())
+    for each in over:
+        each.settle()
 
 
 @atexit.register
 def _wait_for_all() -> None:
     """Memory must not go while a kernel still writes it."""
-    while _pending and not PROCESS.is_forked:
-        with suppress(LaunchError):  # of a lost device there is nothing to wait for
-            _pending.popleft().wait()
+    while PENDING and not PROCESS.is_forked:
+        try:
+            PENDING.popleft().settle()
+        except LaunchError as error:  # this was the last chance to say so
+            sys.stderr.write(f"{error}\n")

@@ -18,7 +18,14 @@ from xetl.backend import Argument, ArrayView
 from xetl.language.signature import ArrayParam, ConstParam, ScalarParam, Signature
 from xetl_xegpu.launch import failures
 from xetl_xegpu.launch.devices import PROCESS, dpctl
-from xetl_xegpu.launch.events import LaunchEvent, keep_until_done, running, wait_for
+from xetl_xegpu.launch.events import (
+    PENDING,
+    LaunchEvent,
+    keep_until_done,
+    running,
+    settle_done,
+    wait_for,
+)
 from xetl_xegpu.launch.facts import CodeFacts, fits_messages, number_of
 from xetl_xegpu.launch.places import QueuePlace, as_queue
 
@@ -129,6 +136,8 @@ class Shortcuts:
             if event.execution_status is not complete:
                 wait_for(event, device, running(name))
             show()
+            if PENDING:
+                settle_done()
             return _DONE
 
         return fast

@@ -54,7 +54,7 @@ def use(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(sys.modules[__name__], "scale", xetile.kernel(scale.fn))
     yield change
     places.place_of.cache_clear()
-    events._pending.clear()
+    events.PENDING.clear()
 
 
 def launch(array: Any, *, wait: bool) -> None:
@@ -84,7 +84,42 @@ def test_a_device_that_is_lost_while_a_kernel_runs(use: Any) -> None:
     event = scale[1](a, a, wait=False)
     assert event is not None
     assert event.done  # nobody polls for ever
-    events._wait_for_all()  # the end of the process is quiet
+
+
+def test_what_nobody_waited_for_is_told_later(
+    use: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Once each: by the next launch, of any kernel, or when the process ends."""
+    real = devices.default_queue().submit_async
+    calls: list[Any] = []
+
+    def first_is_lost(*args: Any) -> Any:
+        calls.append(args)
+        return Lost() if len(calls) == 1 else real(*args)
+
+    use(submit_async=first_is_lost)
+    a, c, d = (counting((16, 16)) for _ in range(3))
+    scale[1](a, a, wait=False)
+    with pytest.raises(LaunchError, match="running kernel `scale`") as caught:
+        both[1](a, c, d)
+    assert caught.value.code == "X0832"
+    both[1](a, c, d)
+    assert np.array_equal(d, 3 * a)
+    calls.clear()
+    event = scale[1](a, a, wait=False)
+    with pytest.raises(LaunchError, match="was lost"):
+        event.wait()
+    both[1](a, c, d)  # who waited was told
+    calls.clear()
+    scale[1](a, a, wait=False)
+    with pytest.raises(LaunchError, match="was lost"):
+        both[1](a, c, d)  # a shortcut
+    calls.clear()
+    scale[1](a, a, wait=False)
+    events._wait_for_all()
+    assert "was lost" in capsys.readouterr().err
+    events._wait_for_all()
+    assert capsys.readouterr().err == ""
 
 
 def test_only_the_shortcut_fails(use: Any) -> None:

@@ -112,6 +112,11 @@ def test_launches_of_all_kinds_say_so(pretend: Any) -> None:
     event = copied(x, y, wait=False)
     with pytest.raises(LaunchError, match="no GPU takes"):
         event.wait()
+    event = copied(x, y, wait=False)
+    while not event.done:
+        pass
+    with pytest.raises(LaunchError, match=r"kernel `copied` .*no GPU takes"):
+        odd(matrix(64), matrix(64))  # the next launch says what nobody waited for
     with pytest.raises(LaunchError, match="no GPU takes"):
         asked_for(x, matrix(64))
     pretend(reads_host=False)
