@@ -2,13 +2,7 @@
 
 import torch
 from harness import Job
-from operands import (
-    attention_flops,
-    extents,
-    flops,
-    integer_matrices,
-    normal_heads,
-)
+from operands import attention_flops, extents, flops, integer_matrices, normal_heads
 
 DTYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
 

@@ -8,13 +8,7 @@ import numpy as np
 from harness import Job
 from kernels import gelu
 from kernels import gemm as gemm_kernel
-from operands import (
-    attention_flops,
-    extents,
-    flops,
-    integer_matrices,
-    normal_heads,
-)
+from operands import attention_flops, extents, flops, integer_matrices, normal_heads
 from scipy.special import erf
 
 from xetl import ops

@@ -11,12 +11,7 @@ import pytest
 import xetl
 from xetl import compiler, xetile
 from xetl.backend import find_backend
-from xetl.errors import (
-    ControlFlowError,
-    IRError,
-    TileMapWarning,
-    TileShapeError,
-)
+from xetl.errors import ControlFlowError, IRError, TileMapWarning, TileShapeError
 from xetl.language.dtypes import f32
 from xetl.language.signature import ArrayParam, Signature
 from xetl.xetile import constexpr

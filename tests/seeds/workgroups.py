@@ -5,16 +5,7 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 
-from tests.seeds.examples import (
-    Run,
-    bf16,
-    copies,
-    example,
-    f16,
-    numbers,
-    unset,
-    wide,
-)
+from tests.seeds.examples import Run, bf16, copies, example, f16, numbers, unset, wide
 
 # Operations -------------------------------------------------------------------------
 

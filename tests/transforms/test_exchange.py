@@ -15,13 +15,7 @@ from xetl.dialects.base import element_type
 from xetl.dialects.reduction_kinds import FLOAT_KINDS, INTEGER_KINDS
 from xetl.dialects.upstream import gpu, memref
 from xetl.dialects.xetile import LoadTileOp, StoreTileOp
-from xetl.language.distribution import (
-    Layout,
-    is_first_owner,
-    origins,
-    rounds,
-    whole,
-)
+from xetl.language.distribution import Layout, is_first_owner, origins, rounds, whole
 from xetl.transforms.distribute_to_subgroups.exchange import (
     convert_layout,
     reduce_across,

@@ -15,12 +15,7 @@ from xetl.dialects.upstream import arith, math
 from xetl.transforms.canonicalize import CanonicalizePass
 from xetl.transforms.cse import CSEPass
 from xetl.transforms.rewriting import apply_patterns
-from xetl.transforms.stages import (
-    StageError,
-    StageSpec,
-    check_stage,
-    register_stage,
-)
+from xetl.transforms.stages import StageError, StageSpec, check_stage, register_stage
 
 
 class DoubleByAdding(RewritePattern):

@@ -9,11 +9,7 @@ from xetl.backend import Event
 from xetl.errors import XetlError
 from xetl.runtime.call_site import at_caller
 from xetl.runtime.grid import Grid
-from xetl.runtime.native_calls import (
-    NativelyCalled,
-    look_around,
-    may_be_native,
-)
+from xetl.runtime.native_calls import NativelyCalled, look_around, may_be_native
 from xetl.runtime.shortcuts import REFUSED, Shortcuts, answer_calls
 from xetl.runtime.tensors import hide_from_dynamo
 

@@ -27,11 +27,7 @@ from xetl.locks import ForkSafeLock
 from xetl.runtime import report
 from xetl.runtime.cache import disk_cache
 from xetl.runtime.call_site import at_caller
-from xetl.runtime.executables import (
-    Loaded,
-    choose_target,
-    target_at,
-)
+from xetl.runtime.executables import Loaded, choose_target, target_at
 from xetl.runtime.fingerprint import text_digest
 from xetl.runtime.grid import Grid, GridSpec, fixed
 from xetl.runtime.overlap import check_stored

@@ -10,13 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from xetl import __version__
-from xetl.backend import (
-    Artifact,
-    BackendBase,
-    Executable,
-    RecordedCall,
-    installed,
-)
+from xetl.backend import Artifact, BackendBase, Executable, RecordedCall, installed
 from xetl.errors import LaunchError, LibraryWarning
 from xetl.imports import import_whole
 from xetl.language.signature import Signature

@@ -29,14 +29,9 @@ from xetl_cpu.library.functions import FUNCTIONS
 from xetl_cpu.lowering.clamp_tile_offsets import ClampTileOffsetsPass
 from xetl_cpu.lowering.collapse_vectors import CollapseVectorsPass
 from xetl_cpu.lowering.compute_operands import ComputeOperandsPass
-from xetl_cpu.lowering.convert_block_gemm_to_brgemm import (
-    ConvertBlockGemmToBrgemmPass,
-)
+from xetl_cpu.lowering.convert_block_gemm_to_brgemm import ConvertBlockGemmToBrgemmPass
 from xetl_cpu.lowering.convert_xetile_to_loops import ConvertXetileToLoopsPass
-from xetl_cpu.lowering.convert_xsmm_to_calls import (
-    ConvertXsmmToCallsPass,
-    dispatches,
-)
+from xetl_cpu.lowering.convert_xsmm_to_calls import ConvertXsmmToCallsPass, dispatches
 from xetl_cpu.lowering.expand_text_forms import ExpandTextFormsPass
 from xetl_cpu.lowering.fuse_row_loops import FuseRowLoopsPass
 from xetl_cpu.lowering.hoist_amx_config import HoistAmxConfigPass

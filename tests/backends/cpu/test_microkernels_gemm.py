@@ -15,11 +15,7 @@ from native_harness import (
     undefined_symbols,
 )
 
-from xetl_cpu.microkernels import (
-    choose_blocking,
-    emit_block_gemm,
-    emit_pack,
-)
+from xetl_cpu.microkernels import choose_blocking, emit_block_gemm, emit_pack
 from xetl_cpu.targets import find_target
 
 NUMPY = {

@@ -5,12 +5,7 @@ from time import perf_counter
 
 import numpy as np
 import pytest
-from native_harness import (
-    compile_functions,
-    emit_object,
-    new_module,
-    undefined_symbols,
-)
+from native_harness import compile_functions, emit_object, new_module, undefined_symbols
 from scipy import special
 
 from xetl_cpu.llvm import (

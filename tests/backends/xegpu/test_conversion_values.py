@@ -5,17 +5,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from converting import (
-    array,
-    converted,
-    count,
-    function,
-    load,
-    run,
-    store,
-    tile,
-    vector,
-)
+from converting import array, converted, count, function, load, run, store, tile, vector
 
 DTYPES: dict[str, Any] = {
     **{"f16": "f2", "f32": "f4", "f64": "f8", "bf16": ml_dtypes.bfloat16},

@@ -53,12 +53,7 @@ from xetl.records import record
 from xetl.transforms.cse import merge_equal
 from xetl.transforms.diagnostics import remark
 from xetl_cpu.dialect import BrgemmTileOp, element_attribute, pack
-from xetl_cpu.lowering.loops.state import (
-    Matrix,
-    matrix_of,
-    reinterpret,
-    static_strides,
-)
+from xetl_cpu.lowering.loops.state import Matrix, matrix_of, reinterpret, static_strides
 from xetl_cpu.lowering.packing.panels import (
     Packing,
     emit_packing,

@@ -48,11 +48,7 @@ from xetl.dialects.xetile import InitTileOp, StoreTileOp, TileType
 from xetl.ir.builder import Builder
 from xetl.records import record
 from xetl.transforms.diagnostics import remark
-from xetl_cpu.dialect import (
-    BrgemmTileOp,
-    ThreadCountOp,
-    element_name,
-)
+from xetl_cpu.dialect import BrgemmTileOp, ThreadCountOp, element_name
 from xetl_cpu.lowering.demand import way_to_store
 from xetl_cpu.lowering.tiles import tile_like
 from xetl_cpu.microkernels.gemv import MOST_ROWS

@@ -21,12 +21,7 @@ from xetl_cpu.llvm import (
     shuffle,
     vector,
 )
-from xetl_cpu.microkernels.copy_block import (
-    Block,
-    CopyKind,
-    all_if,
-    define_copy,
-)
+from xetl_cpu.microkernels.copy_block import Block, CopyKind, all_if, define_copy
 from xetl_cpu.microkernels.elements import bits_of
 from xetl_cpu.targets import Target
 

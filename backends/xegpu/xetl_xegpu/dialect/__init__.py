@@ -22,21 +22,10 @@ from .attributes import (
     ScatterTdescAttr,
     SliceAttr,
 )
-from .nd_ops import (
-    CreateNdTdescOp,
-    LoadNdOp,
-    PrefetchNdOp,
-    StoreNdOp,
-)
+from .nd_ops import CreateNdTdescOp, LoadNdOp, PrefetchNdOp, StoreNdOp
 from .nd_ops import descriptor_type as descriptor_type
 from .nd_ops import loaded_type as loaded_type
-from .scatter_ops import (
-    AtomicRmwOp,
-    CreateTdescOp,
-    LoadOp,
-    PrefetchOp,
-    StoreOp,
-)
+from .scatter_ops import AtomicRmwOp, CreateTdescOp, LoadOp, PrefetchOp, StoreOp
 from .types import MemDescType, TensorDescType
 from .value_ops import AssertOp as AssertOp
 from .value_ops import (

@@ -28,12 +28,7 @@ from xetl.runtime.overlap import as_numpy, bounds
 from xetl_xegpu.launch import failures
 from xetl_xegpu.launch.devices import dpctl
 from xetl_xegpu.launch.events import wait_for
-from xetl_xegpu.launch.facts import (
-    CodeFacts,
-    KernelFacts,
-    Surface,
-    why_no_surface,
-)
+from xetl_xegpu.launch.facts import CodeFacts, KernelFacts, Surface, why_no_surface
 from xetl_xegpu.launch.places import QueuePlace
 from xetl_xegpu.launch.repitching import MOST_DIMS, copy_elements
 from xetl_xegpu.limits import REFUSED_WORDS

@@ -9,12 +9,7 @@ from xetl.errors import LaunchError
 from xetl.settings import config
 from xetl_xegpu.emit.spirv import to_spirv
 from xetl_xegpu.offline import isa, ocloc
-from xetl_xegpu.offline.ocloc import (
-    KernelFacts,
-    compile_spirv,
-    read_ze_info,
-    validate,
-)
+from xetl_xegpu.offline.ocloc import KernelFacts, compile_spirv, read_ze_info, validate
 
 needs_ocloc = pytest.mark.skipif(not HAS_OCLOC, reason=REASON)
 

@@ -19,12 +19,7 @@ from xetl.dialects.kinds_of_types import Vector, is_memref, is_vector
 from xetl.dialects.memref_layout import memory_space_of
 from xetl.dialects.upstream import scf
 from xetl.dialects.xetile import InitTileOp, TileType
-from xetl.ir.conversion import (
-    Carried,
-    convert_for,
-    convert_if,
-    convert_while,
-)
+from xetl.ir.conversion import Carried, convert_for, convert_if, convert_while
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.conversion import (
     Converter,
     Rule,

@@ -5,14 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from xdsl.dialects.builtin import (
-    DYNAMIC_INDEX,
-    IndexType,
-    MemRefType,
-    i1,
-    i32,
-    i64,
-)
+from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, MemRefType, i1, i32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from xetl.dialects.base import Index, memref_type
@@ -21,11 +14,7 @@ from xetl.dialects.memref_layout import constant_index, memory_space_of, strides
 from xetl.dialects.upstream import arith, memref
 from xetl.dialects.xetile.types import SHARED
 from xetl_xegpu import simt
-from xetl_xegpu.lowering.distribute_to_lanes.state import (
-    Lanes,
-    Memory,
-    bits_of,
-)
+from xetl_xegpu.lowering.distribute_to_lanes.state import Lanes, Memory, bits_of
 
 _ALIGNMENT = 64
 """Of an allocation in the workgroup's memory, in bytes."""
