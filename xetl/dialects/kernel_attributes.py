@@ -25,7 +25,8 @@ STORED = "xetl.stored"
 last three arguments."""
 
 STAGE = "xetl.stage"
-"""Of such a function as text: the backend and the stage to go on from, ``cpu.xsmm``."""
+"""Of a text that a stage printed, or has the dialect of: the backend and that stage,
+to go on from, ``cpu.xsmm``."""
 
 SHARED = 3
 """The memory space of shared local memory."""

@@ -36,6 +36,7 @@ from .kernel_attributes import (
     ARG_NAMES,
     LEVEL,
     SHARED,
+    STAGE,
     STORED,
     SUBGROUP,
     SUBGROUPS,
@@ -96,7 +97,10 @@ def launch_form(
     callees = [other.clone() for other in others] if calls else []
     named = _globals_for(function, kernel)
     inner = Region(Block([*named, kernel, *callees]))
-    return ModuleOp([gpu.ModuleOp(function.sym_name.data, inner)])
+    made = gpu.ModuleOp(function.sym_name.data, inner)
+    if STAGE in function.attributes:
+        made.attributes[STAGE] = function.attributes[STAGE]
+    return ModuleOp([made])
 
 
 def _globals_for(function: Function, kernel: Operation) -> list[Operation]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
+from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Block, Dialect
 
 from xetl.backend import find_backend
@@ -20,6 +21,7 @@ from xetl.dialects.upstream import gpu
 from xetl.errors import IRError, MissingKernelError, XetlError, did_you_mean
 from xetl.runtime.call_site import at_caller
 from xetl.runtime.text_kernel import TextKernel
+from xetl.runtime.usm import DEVICE_BACKEND
 
 
 class Library(Mapping[str, TextKernel]):
@@ -32,7 +34,11 @@ class Library(Mapping[str, TextKernel]):
             IRError: it is wrong.
         """
         self._module = read_module(text, _dialects(text))
-        tables = _symbol_tables(text, functions_of(self._module))
+        functions = functions_of(self._module)
+        if _OF_DEVICES.search(text):
+            for each in functions:
+                each.attributes[STAGE] = StringAttr(_DEVICE_STAGE)
+        tables = _symbol_tables(text, functions)
         self._kernels = {
             name: TextKernel(text, function, tables[function.parent])
             for name, function in _named(tables).items()
@@ -73,8 +79,15 @@ class Library(Mapping[str, TextKernel]):
         return str(self._module)
 
 
+_DEVICE_STAGE = f"{DEVICE_BACKEND}.xegpu"
+_OF_DEVICES = re.compile(r"!xegpu\.(tensor|mem)_desc\b|\bxegpu\.(load|store)\b")
+"""XeGPU, but for barriers and fences, which XeTile has as well."""
+
+
 def _dialects(text: str) -> Sequence[Dialect]:
     """Of the backend that printed the text, if one did; it is lowered further then."""
+    if _OF_DEVICES.search(text):
+        return find_backend(DEVICE_BACKEND).opt_dialects()
     found = re.search(rf'{re.escape(STAGE)} = "(\w+)\.', text)
     return () if found is None else find_backend(found[1]).opt_dialects()
 
@@ -115,7 +128,7 @@ def _named(tables: _Tables) -> dict[str, Function]:
 
 
 def load_mlir(text: str) -> Library:
-    """The kernels of a module of XeTile IR.
+    """The kernels of a module of XeTile IR, or of XeGPU at subgroup level.
 
     Args:
         text: ``gpu.module``, ``gpu.func`` or ``func.func``, or a module around them.

@@ -16,7 +16,13 @@ from xdsl.ir import Attribute, Operation
 from xetl import compiler, pipeline
 from xetl.backend import Artifact, BackendBase, Event
 from xetl.dialects.base import ints_of
-from xetl.dialects.kernel_attributes import ALIAS_GROUPS, STORED, SUBGROUPS
+from xetl.dialects.kernel_attributes import (
+    ALIAS_GROUPS,
+    STAGE,
+    STORED,
+    SUBGROUPS,
+    stage_of,
+)
 from xetl.dialects.launch_form import launch_form
 from xetl.dialects.text import FILE, Function, error_at, location_of, qualified_name
 from xetl.dialects.verify import LocatedVerifyException
@@ -150,6 +156,8 @@ def _is_of_text(op: Operation) -> bool:
 
 
 _OPTIONS = ("backend", "target", "queue", "wait")
+_LANES = 16
+"""Of a subgroup."""
 
 
 class TextKernel:
@@ -373,6 +381,7 @@ class TextKernel:
         module = launch_form(self._function, self._others, self.names, aliases, counts)
         if self._is_lowered:
             self._check_aliases(aliases)
+        if stage_of(module) is not None:
             return module
         try:
             LegalizeTextPass().apply(Context(), module)
@@ -401,7 +410,8 @@ class TextKernel:
         for name in ("known_block_size", "gpu.known_block_size"):
             if name in known:
                 x, y, z = (*ints_of(known[name]), 1, 1, 1)[:3]
-                return x, y, z
+                # XeGPU counts lanes.
+                return (x // _LANES if STAGE in known else x), y, z
         return 1, 1, 1
 
     def _shown(self, error: XetlError) -> XetlError:

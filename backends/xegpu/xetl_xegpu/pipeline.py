@@ -48,6 +48,7 @@ from xetl_xegpu.lowering.reduce_after_loops import ReduceAfterLoopsPass
 from xetl_xegpu.lowering.register_need import register_file
 from xetl_xegpu.lowering.rotate_loops import RotateLoopsPass
 from xetl_xegpu.lowering.split_barriers import SplitBarriersPass
+from xetl_xegpu.lowering.take_xegpu_text import TakeXegpuTextPass
 from xetl_xegpu.offline.isa import assembly_text
 from xetl_xegpu.roofline.count import work_of
 from xetl_xegpu.roofline.model import expected
@@ -76,6 +77,7 @@ def passes(target: str) -> list[ModulePass]:
         LegalizeVectorsPass(),
         AddUnalignedKernelPass(),
         ConvertXetileToXegpuPass(),
+        TakeXegpuTextPass(target),
         DropSpareKernelPass(),
         ReduceAfterLoopsPass(),
         CanonicalizePass(),

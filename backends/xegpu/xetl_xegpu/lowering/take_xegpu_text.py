@@ -1,0 +1,94 @@
+"""take-xegpu-text: a text of XeGPU gets what the conversion says of its kernels.
+
+*What*: the module gets what `record-arguments` leaves, a kernel its lanes. Messages
+that the device has not, and layouts that none follows, are refused with their line.
+*Why*: a user's text begins at stage ``xegpu``, behind the passes that say so.
+*Left alone*: modules of which the arguments are recorded.
+
+Before: ``gpu.func @k(%a: memref<8x64xf16>) kernel``
+After:  the same with ``known_block_size`` and ``intel_reqd_sub_group_size``, in a
+        module with ``xegpu.arguments``, ``xegpu.stored`` and ``xegpu.loaded``
+
+No argument is one of ``xegpu.block_arguments``: a launch takes the arrays as they are,
+and messages say what the text says. Where they are emulated an illegal one is an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, i64
+from xdsl.ir import Attribute, Operation
+from xdsl.passes import ModulePass
+
+from xetl.devices import Device, find_device
+from xetl.dialects.kernel_attributes import subgroups_along_axes
+from xetl.dialects.upstream import gpu
+from xetl.dialects.walk import operations_in
+from xetl.transforms.check_barriers import CheckBarriersPass
+from xetl.transforms.diagnostics import refusal
+from xetl_xegpu.dialect import LayoutAttr, TensorDescType
+from xetl_xegpu.dialect.stage import set_launch_facts, why_no_message
+from xetl_xegpu.lowering.record_arguments import (
+    ARGUMENTS,
+    BLOCK_ARGUMENTS,
+    RecordArgumentsPass,
+)
+from xetl_xegpu.simt import SUBGROUP_SIZE
+
+_LANE_DATA = ((1, 1), (1, 2), (2, 1), (4, 1))
+"""What a lane has of a block: one column, two of bytes in A; pairs or fours of rows of
+B."""
+
+
+@dataclass(frozen=True)
+class TakeXegpuTextPass(ModulePass):
+    """See the module docstring."""
+
+    name = "take-xegpu-text"
+
+    device: str = "pvc"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Rewrite ``op`` in place."""
+        if ARGUMENTS in op.attributes:
+            return
+        RecordArgumentsPass().apply(ctx, op)
+        CheckBarriersPass().apply(ctx, op)
+        for kernel in operations_in(op, gpu.FuncOp):
+            _check(kernel, find_device(self.device))
+            x, y, z = subgroups_along_axes(kernel)
+            set_launch_facts(kernel, x * y * z * SUBGROUP_SIZE, SUBGROUP_SIZE)
+            kernel.attributes[BLOCK_ARGUMENTS] = DenseArrayBase.from_list(i64, [])
+
+
+def _check(kernel: gpu.FuncOp, device: Device) -> None:
+    for op in kernel.walk():
+        problem = why_no_message(op, device)
+        if problem is not None:
+            raise refusal(op, problem, "docs/design/0005-xegpu.md says where to look")
+        if not all(map(_is_followed, _layouts_of(op))):
+            raise refusal(
+                op,
+                "no message spreads a block as its layout says",
+                f"give `lane_layout = [1, {SUBGROUP_SIZE}]`, `lane_data = [1, 1]`",
+            )
+
+
+def _layouts_of(op: Operation) -> Iterator[Attribute]:
+    for result in op.results:
+        if isinstance(result.type, TensorDescType):
+            yield result.type.layout
+    yield from op.properties.values()
+
+
+def _is_followed(given: Attribute) -> bool:
+    if not isinstance(given, LayoutAttr):
+        return True
+    lists = given.lists
+    if lists.keys() - {"lane_layout", "lane_data"}:
+        return False
+    lanes, data = lists.get("lane_layout"), lists.get("lane_data")
+    return lanes == (1, SUBGROUP_SIZE) and (data is None or data in _LANE_DATA)
