@@ -7,14 +7,16 @@ modules loaded and others not, and may leave the lock of all imports taken for e
 from __future__ import annotations
 
 import _thread
+import dataclasses
 import gc
 import importlib
 import sys
 import threading
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from types import FrameType, ModuleType
+from typing import Any
 
 _INTERVAL = 0.0005
 """Seconds between looks at a module that loads, which takes 100 times as long."""
@@ -41,6 +43,50 @@ def collecting_rarely() -> Generator[None]:
             gc.set_threshold(first, second, third)
 
 
+_make_method: Callable[..., Any] | None = getattr(dataclasses, "_create_fn", None)
+"""What writes and compiles a method of a dataclass; Python 3.13 has none of its own."""
+
+
+def _method_later(name: str, *rest: Any, **named: Any) -> Any:
+    """A method of a dataclass that is written and compiled when it is first called.
+
+    Most never are: `xdsl` has 700 of them, which take a tenth of a cold compile.
+    """
+    assert _make_method is not None
+    if name == "__init__":  # `dataclass` looks at its parameters
+        return _make_method(name, *rest, **named)
+    make, made = _make_method, list[Any]()
+
+    def method(self: object, *args: object) -> object:
+        if not made:
+            made.append(make(name, *rest, **named))
+            made[0].__qualname__ = method.__qualname__
+            for each in type(self).__mro__:
+                if vars(each).get(name) is method:
+                    type.__setattr__(each, name, made[0])
+        return made[0](self, *args)
+
+    method.__name__ = method.__qualname__ = name
+    return method
+
+
+@contextmanager
+def _loading() -> Generator[None]:
+    """Have modules load quickly: what they make stays, and is used in part."""
+    try:
+        if _make_method is not None:
+            setattr(dataclasses, "_create_fn", _method_later)  # noqa: B010 (not public)
+        with collecting_rarely():
+            yield
+            if gc.isenabled() and not gc.get_freeze_count():
+                # All that there is becomes old, or the collector looks at it at once.
+                gc.freeze()
+                gc.unfreeze()
+    finally:
+        if _make_method is not None:
+            setattr(dataclasses, "_create_fn", _make_method)  # noqa: B010
+
+
 def import_whole(name: str) -> ModuleType:
     """The module called ``name``, loaded by a thread that no handler interrupts.
 
@@ -54,7 +100,7 @@ def import_whole(name: str) -> ModuleType:
         return module
     is_main = threading.current_thread() is threading.main_thread()
     if not is_main or _is_importing():
-        with collecting_rarely():
+        with _loading():
             return importlib.import_module(name)
     found: list[ModuleType | BaseException] = []
     _thread.start_new_thread(_load, (name, found))
@@ -77,7 +123,7 @@ def _is_importing() -> bool:
 
 def _load(name: str, found: list[ModuleType | BaseException]) -> None:
     try:
-        with collecting_rarely():
+        with _loading():
             found.append(importlib.import_module(name))
     except BaseException as error:
         found.append(error)

@@ -1,5 +1,7 @@
 """Operations by class statements: constructors, inferred types, formats."""
 
+from threading import Thread
+
 import pytest
 from xdsl.dialects.builtin import (
     I32,
@@ -185,3 +187,22 @@ def test_a_default_is_left_out() -> None:
     assert usual.text == StringAttr("f32")
     assert "text" not in str(usual)
     assert 'text = "a"' in str(other)
+
+
+def test_an_operation_is_defined_when_it_is_first_used() -> None:
+    class LaterOp(XetlOp, name="test.later"):
+        operand = operand_def()
+        result = result_def(like("operand"))
+
+    field = vars(LaterOp)["operand"]
+    (x,) = Block(arg_types=[f32]).args
+    threads = [Thread(target=LaterOp.get_irdl_definition) for _ in range(4)]
+    for each in threads:
+        each.start()
+    made = LaterOp.create(operands=[x], result_types=[f32])
+    made.verify()
+    assert made.operand is LaterOp(x).operand is x
+    assert vars(LaterOp)["operand"] is not field
+    assert [name for name, _ in LaterOp.get_irdl_definition().operands] == ["operand"]
+    for each in threads:
+        each.join()

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import FrozenInstanceError
 from pathlib import Path
 
 import pytest
@@ -135,3 +136,61 @@ def test_a_collector_that_is_off_stays_off() -> None:
         assert gc.get_threshold()[0] == 0
     finally:
         gc.set_threshold(*before)
+
+
+LATER = """
+from dataclasses import dataclass
+
+@dataclass(frozen=True)
+class Pair:
+    left: int
+    right: float = 2.0
+
+@dataclass(frozen=True)
+class Triple(Pair):
+    middle: str = "m"
+
+class Free(Pair):
+    pass
+"""
+
+
+def test_methods_of_dataclasses_are_made_when_they_are_called(package: str) -> None:
+    folder = Path(sys.path[0]) / package
+    (folder / "later.py").write_text(LATER)
+    later = import_whole(f"{package}.later")
+    empty = vars(later.Pair)["__eq__"]
+    pair, triple, free = later.Pair(1), later.Triple(1), later.Free(1)
+    assert pair == later.Pair(1) != later.Pair(2)
+    assert vars(later.Pair)["__eq__"] is not empty  # made, in place of what made it
+    assert pair != triple
+    assert triple != later.Triple(1, 2.0, "n")
+    assert hash(pair) == hash((1, 2.0))
+    assert hash(triple) == hash((1, 2.0, "m"))
+    assert repr(triple) == "Triple(left=1, right=2.0, middle='m')"
+    with pytest.raises(FrozenInstanceError, match="cannot assign to field 'left'"):
+        triple.left = 2
+    with pytest.raises(FrozenInstanceError, match="cannot delete field 'left'"):
+        del pair.left
+    free.other = 3
+    with pytest.raises(FrozenInstanceError):
+        free.left = 3
+    assert later.Pair.__eq__.__qualname__ == "Pair.__eq__"
+
+
+def test_what_was_loaded_is_old_at_once_and_what_was_frozen_stays(package: str) -> None:
+    folder = Path(sys.path[0]) / package
+    (folder / "many.py").write_text("objects = [[] for _ in range(5000)]\n")
+    (folder / "more.py").write_text("objects = [[] for _ in range(5000)]\n")
+    seen: list[int] = []
+    gc.callbacks.append(lambda phase, _: seen.append(len(gc.get_objects(0))))
+    try:
+        import_whole(f"{package}.many")
+        assert not seen or max(seen) < 2000
+        gc.freeze()
+        frozen = gc.get_freeze_count()
+        import_whole(f"{package}.more")
+        assert gc.get_freeze_count() > frozen // 2  # some of them are gone
+    finally:
+        gc.callbacks.pop()
+        gc.unfreeze()
