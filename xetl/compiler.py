@@ -13,6 +13,7 @@ from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 
+from xetl.analysis.work import elements_each
 from xetl.backend import Artifact, BackendBase
 from xetl.diagnostics import Dump, refuse_deep_nesting, report_map_conflicts
 from xetl.dialects.kernel_attributes import mark_stage
@@ -98,12 +99,15 @@ def _compile(
         dump = Dump(backend.name, pipeline.names())
         module = make()
         asserts = bool(operations_in(module, AssertOp))
+        elements: int | None = None
         for step in lower(module, backend, target, pipeline):
             dump.show(step.name, step.stage, step.module)
             if step.stage == FIRST_STAGE:
                 report_map_conflicts(step.module, pipeline.passes)
+                elements = elements_each(step.module)
         artifact = backend.build(module, signature, target)
-    facts = {"kernel": kernel, "backend": backend.name, "target": target}
+    facts: dict[str, object] = {"kernel": kernel, "backend": backend.name}
+    facts |= {"target": target, "elements": elements}
     facts |= {"compile_ms": (perf_counter() - start) * 1e3, **facts_of(remarks, file)}
     facts["names_lines"] = asserts or bool(facts["warnings"])
     return Artifact(artifact.payload, {**artifact.meta, **facts})

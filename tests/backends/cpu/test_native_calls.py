@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import ctypes
 import gc
 import sys
 import threading
@@ -256,3 +257,48 @@ def test_launchers_can_be_copied() -> None:
     assert type(again) is Launcher
     again(x, y, 7.0)
     assert np.array_equal(y, x * 7)
+
+
+@xetile.kernel
+def doubled(X, Y, N: constexpr = 16):
+    i = xetile.program_id(0) * N
+    x = xetile.load_tile(xetile.init_tile(X, [i], (N,)))
+    xetile.store_tile(x + x, xetile.init_tile(Y, [i], (N,)))
+
+
+@xetile.kernel
+def doubled_in_a_loop(X, Y, N: constexpr = 16):
+    i = xetile.program_id(0) * N
+    for j in range(X.shape[0] // X.shape[0]):
+        x = xetile.load_tile(xetile.init_tile(X, [i + j], (N,)))
+        xetile.store_tile(x + x, xetile.init_tile(Y, [i + j], (N,)))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "programs", "released"),
+    [(doubled, 1, 0), (doubled, 50, 0), (doubled, 500, 1), (doubled_in_a_loop, 1, 1)],
+)
+def test_short_launches_keep_the_lock_of_python(
+    kernel: Any, programs: int, released: int
+) -> None:
+    X = np.arange(16 * programs, dtype=np.float32)
+    Y = np.zeros_like(X)
+    plan = kernel.bind(X, Y, grid=programs)
+    for _ in range(3):
+        plan()
+    Y[:] = 0
+    seen: list[int] = []
+    # Nothing is released here: only that it would be is written down.
+    save = ctypes.PYFUNCTYPE(ctypes.c_void_p)(lambda: seen.append(1))
+    restore = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(lambda _: None)
+    places = fastcall.P_SAVE_THREAD, fastcall.P_RESTORE_THREAD
+    before = [fastcall.process[place] for place in places]
+    try:
+        for place, function in zip(places, (save, restore)):
+            fastcall.process[place] = ctypes.cast(function, ctypes.c_void_p).value
+        plan()
+    finally:
+        for place, address in zip(places, before):
+            fastcall.process[place] = address
+    assert len(seen) == released
+    assert (Y == 2 * X).all()

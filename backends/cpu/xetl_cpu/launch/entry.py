@@ -7,7 +7,7 @@ anything is not as the table says or merely unusual: the slow path is general.
 
     objects   grid x, y, z, then one for each parameter; constants at the end may miss
     check     type, dtype, rank, which stride is 1, alignment, writeable, overlap
-    run       with the lock released
+    run       with the lock released, unless that takes longer than the kernel
 
 `fastcall` keeps the machine code in the disk cache.
 """
@@ -22,6 +22,7 @@ from xetl_cpu.image import Image, build_image
 from xetl_cpu.launch import fastcall as layout
 from xetl_cpu.launch.entry_calls import emit_launch, emit_plan
 from xetl_cpu.launch.entry_replay import emit_replay
+from xetl_cpu.launch.entry_running import emit_call
 from xetl_cpu.launch.entry_tensors import (
     S_DATA,
     S_END,
@@ -33,16 +34,7 @@ from xetl_cpu.launch.entry_tensors import (
     note_written,
 )
 from xetl_cpu.launch.entry_writing import EntryCode, EntryParts, call_entry
-from xetl_cpu.launch.slots import (
-    GRID,
-    PACKED,
-    PACKED_BYTES,
-    PACKED_STATE,
-    PARALLEL_FOR,
-    THREADS,
-    WORKSPACE,
-    WORKSPACE_BYTES,
-)
+from xetl_cpu.launch.slots import GRID, PACKED_STATE
 from xetl_cpu.llvm import (
     I32,
     I64,
@@ -53,13 +45,11 @@ from xetl_cpu.llvm import (
     ir,
     load,
     stack_array,
-    store,
 )
 from xetl_cpu.targets import find_target
 
 _EQ = 2
 """Of CPython: which comparison."""
-_PACKED = (PACKED, PACKED_BYTES, PACKED_STATE)
 
 Value = Any
 
@@ -70,7 +60,7 @@ def build_entry() -> Image:
     parts = EntryParts(
         _emit_read(module, _emit_array(module, emit_tensor(module))),
         _emit_pairs(module, _emit_overlap(module)),
-        _emit_call(module),
+        emit_call(module),
     )
     _emit_run(module, parts)
     emit_replay(module, parts)
@@ -318,7 +308,8 @@ def _emit_run(module: Any, parts: EntryParts) -> None:
             code.require(parts.read, [obj, record, process, slots, range_])
     code.require(parts.pairs, [given, records, ranges, slots])
     kernel = code.word(table, layout.T_KERNEL)
-    code.require(parts.call, [kernel, process, slots])
+    short = code.word(table, layout.T_SHORT)
+    code.require(parts.call, [kernel, process, slots, short])
     note_written(code, process, (code.at(objects, 24), given, records))
     code.finish(is_internal=False)
 
@@ -404,81 +395,3 @@ def _emit_pairs(module: Any, overlap: Any) -> Any:
             right_range = code.element(ranges, inner.index, 2)
             code.require(overlap, [left, right, left_range, right_range, slots])
     return code.finish()
-
-
-def _emit_call(module: Any) -> Any:
-    """``i64 call(kernel, process, slots)``: fill the slots of threads and workspace.
-
-    Those of packed memory are left alone if they say that there is some.
-    """
-    code = EntryCode(module, "call", I64, [I64, PTR, PTR])
-    builder = code.builder
-    kernel, process, slots = code.args
-    limit = code.word(process, layout.P_LIMIT)
-    code.refuse_if(code.is_(limit, "==", 0))
-    launches = code.pointer(process, layout.P_FAST_LAUNCHES)
-    threads = _threads(code, process, limit, launches)
-    serial = code.is_(threads, "<=", 1)
-    fork = code.word(process, layout.P_PARALLEL_FOR)
-    code.put(slots, PARALLEL_FOR, builder.select(serial, const(I64, 0), fork))
-    code.put(slots, THREADS, threads)
-    code.put(slots, WORKSPACE, 0)
-    code.put(slots, WORKSPACE_BYTES, 0)
-    brings = code.is_(code.word(slots, PACKED_STATE), "==", 0)
-    with builder.if_then(brings):
-        for packed in _PACKED:
-            code.put(slots, packed, 0)
-    key = builder.trunc(code.word(process, layout.P_KEY), I32)
-    pair = code.call(code.word(process, layout.P_GETSPECIFIC), PTR, [key])
-    has_workspace = code.is_(builder.ptrtoint(pair, I64), "!=", 0)
-    with builder.if_then(has_workspace):
-        code.put(slots, WORKSPACE, code.word(pair, 0))
-        code.put(slots, WORKSPACE_BYTES, code.word(pair, 1))
-    with builder.if_then(builder.and_(has_workspace, brings)):
-        for index, packed in enumerate(_PACKED):
-            code.put(slots, packed, code.word(pair, 2 + index))
-    _count(code, launches, 1)
-    state = code.call(code.word(process, layout.P_SAVE_THREAD), PTR, [])
-    result = code.call(kernel, I64, [slots])
-    code.call(code.word(process, layout.P_RESTORE_THREAD), VOID, [state])
-    _count(code, launches, -1)
-    code.refuse_if(code.is_(result, "!=", 0))
-    return code.finish()
-
-
-def _count(code: EntryCode, launches: Value, step: int) -> None:
-    """One launch more or less: Python's lock is held, so nobody else counts."""
-    code.put(launches, 0, code.builder.add(code.word(launches, 0), const(I64, step)))
-
-
-def _threads(code: EntryCode, process: Value, limit: Value, launches: Value) -> Value:
-    """As `launch.threads.ThreadLayer.team`: what may be used, and what is free."""
-    builder = code.builder
-    result = builder.alloca(I64)
-    store(builder, limit, result, 8)
-    asked = code.word(process, layout.P_ASKED)
-    with builder.if_then(code.is_(asked, "!=", 0)):
-        _lower(code, result, builder.sext(code.call(asked, I32, []), I64))
-    openmp = code.word(process, layout.P_OPENMP)
-    with builder.if_then(code.is_(openmp, "!=", 0)):
-        set_ = builder.sext(code.call(openmp, I32, []), I64)
-        usual = code.is_(set_, "==", code.word(process, layout.P_USUAL))
-        is_set = builder.not_(builder.or_(usual, code.is_(set_, "==", limit)))
-        with builder.if_then(is_set):
-            _lower(code, result, set_)
-    slow = code.word(code.pointer(process, layout.P_SLOW_LAUNCHES), 0)
-    others = builder.add(slow, code.word(launches, 0))
-    with builder.if_then(code.is_(others, ">", 0)):
-        teams = builder.add(others, const(I64, 1))
-        share = builder.sdiv(load(builder, result, I64, 8), teams)
-        none = code.is_(share, "<", 1)
-        store(builder, builder.select(none, const(I64, 1), share), result, 8)
-    return load(builder, result, I64, 8)
-
-
-def _lower(code: EntryCode, place: Value, limit: Value) -> None:
-    """Make the number at ``place`` no larger than ``limit``, if that is positive."""
-    builder = code.builder
-    count = load(builder, place, I64, 8)
-    fewer = builder.and_(code.is_(limit, ">", 0), code.is_(limit, "<", count))
-    store(builder, builder.select(fewer, limit, count), place, 8)

@@ -145,7 +145,7 @@ def _emit_run_all(module: Any, parts: EntryParts) -> Any:
         launch = builder.inttoptr(loop.values[0], PTR)
         behind = _fill(code, launch, seen, slots)
         kernel = code.word(launch, layout.L_KERNEL)
-        code.require(parts.call, [kernel, process, slots])
+        code.require(parts.call, [kernel, process, slots, const(I64, 0)])
         loop.next = [builder.ptrtoint(behind, I64)]
     note_written(code, process, (objects, given, records))
     return code.finish()

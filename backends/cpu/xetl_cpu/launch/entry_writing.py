@@ -18,7 +18,7 @@ class EntryParts(NamedTuple):
     Attributes:
         read: ``(object, record, process, slots, range)``, checks an argument.
         pairs: ``(count, records, ranges, slots)``, refuses arrays that overlap.
-        call: ``(kernel, process, slots)``, runs a kernel.
+        call: ``(kernel, process, slots, short)``, runs a kernel.
     """
 
     read: Any

@@ -194,8 +194,9 @@ class CpuExecutable(Executable):
         """None for a kernel whose log must be read."""
         if self.meta.get("log") or self._is_sequential:
             return None
+        stored, elements = self.meta["stored"], self.meta.get("elements")
         return fastcall.make_fast(
-            self._loaded[KERNEL], self.signature, self.meta["stored"], self._loaded
+            self._loaded[KERNEL], self.signature, stored, self._loaded, elements
         )
 
     @property

@@ -53,6 +53,7 @@ ALIGNED, WRITEABLE = 0x100, 0x400
 
 # The table of a kernel: words of 64 bits, a header and a record for each parameter.
 T_RUN, T_PROCESS, T_PARAMS, T_SLOTS, T_KERNEL, HEADER = 0, 1, 2, 3, 4, 10
+T_SHORT = 5  # so many programs run with Python's lock held, on this thread alone
 R_KIND, R_SLOT, R_WIDTH, R_OBJECT, R_RANK, R_SHIFT, R_UNIT, R_STORED, R_ALIAS = range(9)
 R_DLPACK = 9
 R_CLASS, R_ARRAY, RECORD = 10, 11, 12
@@ -112,6 +113,11 @@ _SCALARS = {"i64": INT, "f64": FLOAT, "i1": BOOL}
 VARIABLES = len(DECIDING)
 
 MOST_SLOTS = 256
+MOST_ELEMENTS = 4096
+"""Up to so many elements a launch takes 1 us or 2: NumPy keeps Python's lock as well.
+To give it up and take it again takes 40 ns."""
+_FEWEST = 16
+"""As many count for a program at least: it has other things to do."""
 _METH_FASTCALL = 0x80
 _DONE, _REFUSED = 0, 1
 
@@ -126,7 +132,11 @@ class _MethodDef(ctypes.Structure):
 
 
 def make_fast(
-    kernel: int, signature: Signature, stored: Collection[int], keep: object
+    kernel: int,
+    signature: Signature,
+    stored: Collection[int],
+    keep: object,
+    elements: int | None = None,
 ) -> Callable[..., int] | None:
     """A builtin ``(gx, gy, gz, *objects) -> int``; None if there cannot be one.
 
@@ -135,12 +145,15 @@ def make_fast(
         signature: what the kernel was compiled for.
         stored: indices of the runtime arguments it writes.
         keep: what must live as long as the builtin.
+        elements: see `xetl.analysis.work`.
     """
     records, slots = _records(signature, stored)
+    short = 0 if elements is None else MOST_ELEMENTS // max(_FEWEST, elements)
     if slots > MOST_SLOTS:
         return None
     words = [word for record in records for word in record]
-    return new_builtin(RUN, (len(records), slots, kernel), words, (keep, signature))
+    header = len(records), slots, kernel, short
+    return new_builtin(RUN, header, words, (keep, signature))
 
 
 def new_builtin(
