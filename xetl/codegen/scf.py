@@ -12,6 +12,7 @@ from xetl.codegen.llvm import Value, ll
 from xetl.codegen.memref import refine
 from xetl.dialects.base import memref_type
 from xetl.dialects.upstream import scf
+from xetl.dialects.walk import operations_in
 
 
 def _for(em: Emitter, op: scf.ForOp) -> None:
@@ -137,13 +138,14 @@ def _nothing(em: Emitter, op: Operation) -> None:
 
 def captured(op: Operation) -> list[SSAValue]:
     """Values defined outside an operation that it or its regions use, each once."""
-    inside = {id(r) for inner in op.walk() if inner is not op for r in inner.results}
-    for inner in op.walk():
+    every = operations_in(op, Operation)
+    inside = {id(r) for inner in every if inner is not op for r in inner.results}
+    for inner in every:
         for region in inner.regions:
             for block in region.blocks:
                 inside.update(id(arg) for arg in block.args)
     found: dict[int, SSAValue] = {}
-    for inner in op.walk():
+    for inner in every:
         for operand in inner.operands:
             if id(operand) not in inside:
                 found.setdefault(id(operand), operand)

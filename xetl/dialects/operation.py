@@ -28,6 +28,7 @@ Operations that differ by their names alone are rows of a table; see `row`.
 from __future__ import annotations
 
 import sys
+from abc import ABCMeta
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from types import ModuleType, new_class
@@ -76,7 +77,14 @@ class Common(TypedDict, total=False):
     location: LocationAttr | None
 
 
-class XetlOp(IRDLOperation):
+class _Plain(ABCMeta):
+    """Of classes that none is registered for: asking them runs no Python."""
+
+    __instancecheck__ = type.__instancecheck__
+    __subclasscheck__ = type.__subclasscheck__
+
+
+class XetlOp(IRDLOperation, metaclass=_Plain):
     """Base of our operations."""
 
     irdl_options = (ParsePropInAttrDict(),)

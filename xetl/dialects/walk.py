@@ -6,7 +6,6 @@ of operations runs Python: passes look through all operations so often that both
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TypeVar, cast
 
 from xdsl.ir import Block, Operation, Region
@@ -22,8 +21,8 @@ def operations_in(root: Operation | Region | Block, *kinds: type[_T]) -> list[_T
     found: list[_T] = []
     known: dict[type, bool] = {}
 
-    def visit(operations: Iterable[Operation]) -> None:
-        for op in operations:
+    def visit(op: Operation | None) -> None:
+        while op is not None:  # xDSL's iterator is an object with a method more
             cls = type(op)
             is_wanted = known.get(cls)
             if is_wanted is None:
@@ -32,11 +31,12 @@ def operations_in(root: Operation | Region | Block, *kinds: type[_T]) -> list[_T
                 found.append(cast("_T", op))
             for region in op.regions:
                 for block in region.blocks:
-                    visit(block.ops)
+                    visit(block.first_op)
+            op = op.next_op if op is not root else None
 
     if isinstance(root, Operation):
-        visit((root,))
+        visit(root)
     else:
         for block in (root,) if isinstance(root, Block) else root.blocks:
-            visit(block.ops)
+            visit(block.first_op)
     return found

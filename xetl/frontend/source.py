@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import field
 from types import CodeType
 from typing import Any, NotRequired, TypeAlias, TypedDict
@@ -27,7 +27,28 @@ class SourceFile:
 
     path: str
     lines: list[str]
-    functions: dict[int, list[FunctionNode]] = field(repr=False)
+    tree: ast.Module = field(repr=False)
+    _functions: dict[int, list[FunctionNode]] = field(
+        repr=False, default_factory=dict[int, list[FunctionNode]]
+    )
+
+    def functions_at(self, line: int) -> list[FunctionNode]:
+        """Those that begin there; a file has many others, so not all are listed."""
+        known = self._functions.get(line)
+        if known is None:
+            around = [
+                each
+                for each in self.tree.body
+                if _first_line(each) <= line <= (each.end_lineno or line)
+            ]
+            inside = [node for each in around for node in ast.walk(each)]
+            known = self._functions[line] = [
+                node
+                for node in inside
+                if isinstance(node, ast.FunctionDef | ast.Lambda)
+                and _first_line(node) == line
+            ]
+        return known
 
     def text(self, line: int) -> str:
         """A line without its line break; empty if there is none."""
@@ -70,7 +91,7 @@ def find_source(function: Callable[..., Any]) -> FunctionSource:
     file = _parse_file(code.co_filename, lines_of(function), code.co_name)
     candidates = [
         node
-        for node in file.functions.get(code.co_firstlineno, [])
+        for node in file.functions_at(code.co_firstlineno)
         if _name_of(node) == code.co_name
     ]
     if len(candidates) > 1:
@@ -98,10 +119,7 @@ def _parse_file(path: str, lines: list[str], name: str) -> SourceFile:
             help="define kernels in a file or a notebook; for code given to `exec`,"
             " put its text into `linecache.cache`",
         )
-    functions: dict[int, list[FunctionNode]] = {}
-    for node in _functions_in(_parsed(lines, path, name)):
-        functions.setdefault(_first_line(node), []).append(node)
-    parsed = SourceFile(path, lines, functions)
+    parsed = SourceFile(path, lines, _parsed(lines, path, name))
     _PARSED[path] = parsed
     return parsed
 
@@ -140,17 +158,10 @@ def _head(code: CodeType, lines: list[str]) -> _Place:
     return _Place(file=code.co_filename, line=code.co_firstlineno, column=1)
 
 
-def _functions_in(tree: ast.Module) -> Iterator[FunctionNode]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.Lambda):
-            yield node
-
-
-def _first_line(node: FunctionNode) -> int:
+def _first_line(node: ast.stmt | ast.Lambda) -> int:
     """The line CPython calls the first: that of the first decorator."""
-    if isinstance(node, ast.FunctionDef) and node.decorator_list:
-        return node.decorator_list[0].lineno
-    return node.lineno
+    decorators: list[ast.expr] = getattr(node, "decorator_list", [])
+    return decorators[0].lineno if decorators else node.lineno
 
 
 def _name_of(node: FunctionNode) -> str:

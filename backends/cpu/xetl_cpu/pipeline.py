@@ -13,6 +13,7 @@ from xetl.codegen.types import byte_width
 from xetl.dialects.base import ints_of
 from xetl.dialects.kernel_attributes import SHARED, STORED
 from xetl.dialects.upstream import memref
+from xetl.dialects.walk import operations_in
 from xetl.language.signature import Signature
 from xetl.transforms.canonicalize import CanonicalizePass
 from xetl.transforms.expand_small_floats import ExpandSmallFloatsPass
@@ -163,18 +164,14 @@ def stored_arguments(module: ModuleOp) -> list[int]:
 
 def packed_argument(module: ModuleOp) -> int | None:
     """Index of the argument that is packed before the programs run."""
-    for op in module.walk():
-        if isinstance(op, PackedMemoryOp):
-            return op.argument.value.data
-    return None
+    found = operations_in(module, PackedMemoryOp)
+    return found[0].argument.value.data if found else None
 
 
 def shared_bytes(module: ModuleOp) -> int:
     """Bytes of shared local memory that a program asks for."""
     types = [
-        op.result.type
-        for op in module.walk()
-        if isinstance(op, memref.AllocOp | memref.AllocaOp)
+        op.result.type for op in operations_in(module, memref.AllocOp, memref.AllocaOp)
     ]
     return sum(_size(type_) for type_ in types if _is_shared(type_))
 

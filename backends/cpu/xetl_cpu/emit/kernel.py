@@ -115,8 +115,7 @@ def buffer_bytes(inside: Operation) -> int:
     """Bytes of all buffers in an operation, and some behind them."""
     return _SLACK + sum(
         lines(static_bytes(memref_type(op.results[0])))
-        for op in inside.walk()
-        if isinstance(op, memref_ops.AllocaOp)
+        for op in operations_in(inside, memref_ops.AllocaOp)
     )
 
 

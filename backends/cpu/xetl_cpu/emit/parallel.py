@@ -202,7 +202,7 @@ def _emit_task(em: KernelEmitter, op: scf.ParallelOp, outside: list[SSAValue]) -
     first, count = b.load(args, typ=I64), b.load(dims, typ=I64)
     tiles = [one for one in op.body.block.ops if isinstance(one, ThreadTilesOp)]
     held = [set_up_tiles(inner, one) for one in tiles]
-    inner.last = {one: _stack(b, 1) for one in op.walk() if isinstance(one, IsNewOp)}
+    inner.last = {one: _stack(b, 1) for one in operations_in(op, IsNewOp)}
     with counted_loop(b, b.add(first, count), start=first, name="thread") as thread:
         own = _own(em, b, scratch, thread.index)
         inner.scratch = b.gep(own, [constant(_HEADER)], source_etype=I8)
@@ -219,7 +219,7 @@ def _emit_task(em: KernelEmitter, op: scf.ParallelOp, outside: list[SSAValue]) -
 def _only_calls(op: scf.ParallelOp) -> bool:
     """Whether micro-kernels do all the work of a program: packing, or a product."""
     works = (FibersOp, memref.LoadOp, memref.StoreOp, memref.AtomicRmwOp, scf.WhileOp)
-    inside = [*op.body.block.walk()]
+    inside = operations_in(op.body.block, Operation)
     is_work = any(
         isinstance(each, works) or any(is_vector(value.type) for value in each.operands)
         for each in inside

@@ -46,8 +46,7 @@ class FuseRowLoopsPass(ModulePass):
         """Rewrite the module in place."""
         blocks = [
             block
-            for each in op.walk()
-            if isinstance(each, scf.ParallelOp | scf.ForOp | scf.IfOp)
+            for each in operations_in(op, scf.ParallelOp, scf.ForOp, scf.IfOp)
             for region in each.regions
             for block in region.blocks
         ]
