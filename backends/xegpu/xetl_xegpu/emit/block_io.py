@@ -6,11 +6,12 @@ back as words of 32 bits: OpenCL's driver for CPUs runs 16 lanes at once, for wh
 gathers words, but moves narrower items one by one. A copy of 64x64 f16 takes 0.5 s to
 build, not 4.3 s.
 
-Blocks that lanes move beside products on GPUs are written element by element, in a
-line, without loops and private memory: what a lane holds goes to registers as it comes,
-and rows and columns are looked at once each. Elements outside of the surface are read
-where something always is, and are 0. [measured] ocloc 26.27, pvc: attention of bf16, D
-= 64, spilled 18 KB of a thread where it may read any memory, and does not now.
+Blocks that lanes move on GPUs are written element by element, in a line, without loops
+and private memory: what a lane holds goes to registers as it comes, and rows and
+columns are looked at once each. Elements outside of the surface are read where
+something always is, and are 0. [measured] ocloc 26.27, pvc, for any memory: by loops
+attention of bf16, D = 64, spilled 18 KB of a thread, a layer norm of folded f16 rows
+3.4 KB; in a line neither does.
 Processors get the functions of `emulation`, which their driver builds faster; both mean
 the same (`test_by_lanes.py`).
 """
@@ -149,6 +150,8 @@ class _Elements:
                 across = self.parts if self.shape.mode == "plain" else 1
                 index = b.add(index, b.mul(self.em.lane(), I32(across)))
             is_inside = b.icmp_unsigned("<", b.sub(index, first), count)
+            if number % PIECE and not of_lane:  # no GPU multiplies 64 bits at once
+                return b.add(found((number - 1, of_lane))[0], step), is_inside
             return b.mul(b.add(start, b.zext(index, I64)), step), is_inside
 
         return found
@@ -207,12 +210,8 @@ def _send(
 
 
 def _in_a_line(em: KernelEmitter, op: BlockOp) -> bool:
-    """Whether lanes move this block, and each element by an instruction of its own.
-
-    Without products the small register file does, and loops need fewer registers.
-    """
-    is_wanted = op.by_lanes is not None and em.multiplies and not em.device.emulated
-    return is_wanted and is_straight(op)
+    """Whether lanes move this block, and each element by an instruction of its own."""
+    return op.by_lanes is not None and not em.device.emulated and is_straight(op)
 
 
 def _load(em: KernelEmitter, op: simt.BlockLoadOp) -> None:

@@ -64,7 +64,6 @@ class KernelEmitter(Emitter):
         log_ids: the number of each operation that writes a record.
         named_barriers: those that were made on entry, by number.
         ending: how a failed assertion ends the workgroup, if others may wait.
-        multiplies: whether there are products of matrices in the kernel.
         payloads: those of block messages, by block of code, matrix and shape.
     """
 
@@ -76,7 +75,6 @@ class KernelEmitter(Emitter):
     log_ids: dict[Operation, int] = field(default_factory=dict[Operation, int])
     named_barriers: dict[int, Value] = field(default_factory=dict[int, Value])
     ending: Ending | None = None
-    multiplies: bool = False
     payloads: dict[Any, Any] = field(default_factory=dict[Any, Any])
 
     def status_words(self) -> Value:

@@ -28,7 +28,7 @@ from xetl_xegpu.emit.log import entry_of, log_operations, room_of
 from xetl_xegpu.emit.scalars import ScalarBuilder
 from xetl_xegpu.emit.spirv import to_assembly, to_spirv
 from xetl_xegpu.emit.spirv_limits import check_module, mend_zero_extensions
-from xetl_xegpu.simt import PRODUCTS, FuncOp
+from xetl_xegpu.simt import FuncOp
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,6 @@ def _emit_kernel(
         slm_bytes=op.slm_bytes.value.data,
         status=kernel.args[-1] if types and types[-1] == I64 else None,
         log_ids=log_ids,
-        multiplies=any(isinstance(each, PRODUCTS) for each in op.walk()),
     )
     for argument, value in zip(arguments, kernel.args):
         em.set(argument, value)

@@ -119,6 +119,29 @@ def test_rows(kernel, types: str, elements: int, most, constants, target: str) -
     assert facts.instructions * facts.subgroups * 16 / elements <= most
 
 
+HALVES = {**FOLDED, "SHAPE": (32, 32)}
+HALVES["MAP"] = xetile.wg_map(sg_layout=[1, 1], sg_data=[32, 32])
+NORM_HALVES = "bf16[M,32] bf16[32,32] bf16[32,32] bf16[M,32] f32"
+
+
+@pytest.mark.parametrize("target", ["pvc", "bmg"])
+@pytest.mark.parametrize(
+    ("kernel", "types", "constants"),
+    [
+        (softmax_folded_rows, "f32[M,16] f32[M,16]", FOLDED),
+        (norm_folded_rows, NORM_FOLDED, {**FOLDED, "CENTERED": True}),
+        (norm_folded_rows, NORM_HALVES, {**HALVES, "CENTERED": True}),
+        (norm_rows, NORM, {**EIGHT, "CENTERED": True}),
+    ],
+)
+def test_rows_of_any_memory(kernel, types: str, constants, target: str) -> None:
+    """No message fits: lanes move elements, and still keep all in registers."""
+    text = kernel.ir("asm", types, backend="xegpu", target=target, **constants)
+    heads = [line for line in text.splitlines() if "bytes spilled" in line]
+    assert len(heads) == 2
+    assert all(" 0 bytes spilled" in line for line in heads)
+
+
 def test_gelu_behind_a_product() -> None:
     """The error function of f32 is arithmetic: it reads no table in memory."""
     constants = {"BIAS_DIM": 1, "B_IS_TURNED": False, "ACC": f32, "ACTIVATION": gelu}
