@@ -202,6 +202,55 @@ def test_a_second_call_is_not_planned(monkeypatch: pytest.MonkeyPatch) -> None:
             call(x)
 
 
+def test_what_is_drawn_for_a_call_is_drawn_for_each() -> None:
+    q = some(0).reshape(1, 8, 64, 20)
+    draws: list[list[Any]] = []
+    for _ in range(2):
+        torch.manual_seed(0)
+        call = lambda: ops.scaled_dot_product_attention(q, q, q, dropout_p=0.5)  # noqa: E731
+        draws.append([call() for _ in range(4)])
+    assert torch.equal(torch.stack(draws[0]), torch.stack(draws[1]))
+    assert len({float(each.sum()) for each in draws[0]}) == 4
+
+
+def test_what_torch_records_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, w = some(0).requires_grad_(), torch.randn(20, requires_grad=True)
+    weights = torch.randn(3, 20, requires_grad=True)
+    calls: list[Callable[[], Any]] = [
+        lambda: ops.relu(x),
+        lambda: ops.softmax(x, dim=1),
+        lambda: ops.layer_norm(x, (20,), weight=w),
+        lambda: ops.linear(x, weights, w[:3]),
+        lambda: ops.matmul(x, weights.T),
+    ]
+
+    def gradients(call: Callable[[], Any]) -> list[Any]:
+        known = torch.autograd.grad(
+            call().square().sum(), (x, w, weights), allow_unused=True
+        )
+        return [each for each in known if each is not None]
+
+    def looked(*_: Any) -> Any:
+        raise AssertionError("looked at")
+
+    _, _, first = ([gradients(call) for call in calls] for _ in range(3))
+    monkeypatch.setattr(Function, "way_of", looked)
+    for call, known in zip(calls, first):
+        torch.testing.assert_close(gradients(call), known)
+        with torch.no_grad():
+            assert not call().requires_grad
+    out = torch.empty(512, 20)
+    others: list[Callable[[], Any]] = [
+        lambda: ops.relu(x, out=out),
+        lambda: ops.relu(x[:3]),
+        lambda: ops.relu(x.double()),
+        lambda: torch.vmap(ops.relu)(x),
+    ]
+    for other in others:
+        with pytest.raises(AssertionError, match="looked at"):
+            other()
+
+
 def test_settings_that_change_often(monkeypatch: pytest.MonkeyPatch) -> None:
     x, compute, calls = some(0), Function._compute, [0]
 

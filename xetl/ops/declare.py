@@ -98,7 +98,7 @@ class Function:
         self.needed = sum(each is missing for each in self.defaults)
         self.plans = Plans[_Plan]()
         calls = Shortcuts()
-        public = NativeFunction(self._called, calls, self.rule)
+        public = NativeFunction(self._called, calls, self.rule, self._recorded)
         below = NativeFunction(self._computed, calls)
         self.public: Callable[..., Any] = public
         """What users call."""
@@ -152,6 +152,16 @@ class Function:
         except XetlError as error:
             raise at_caller(error) from None
 
+    def _recorded(self, *args: Any, **kwargs: Any) -> Any:
+        """Do a call that differs from an earlier one in that torch is to record it."""
+        if self.recorder is None or "out" in kwargs:
+            return self._called(*args, **kwargs)
+        *values, _ = self.complete(args, kwargs)
+        try:
+            return self.recorder(self.compute, *values)
+        except XetlError as error:
+            raise at_caller(error) from None
+
     def call_values(self, values: list[Any], call: Arguments) -> Any:
         """Compute the function of all arguments in order.
 
@@ -163,7 +173,7 @@ class Function:
             LaunchError: the arguments do not fit.
         """
         way = self.way_of(values)
-        return self._compute(values, call) if way is None else way(self, values)
+        return self._compute(values, call) if way is None else way(self, values, call)
 
     def way_of(self, values: list[Any]) -> Any:
         """How torch gets to know of a call; None: it need not, or is not there."""
@@ -171,6 +181,14 @@ class Function:
             return None
         calls: Any = import_whole("xetl.ops.torch_calls")
         return calls.way_of(self, values)
+
+    def compute_as(self, call: Arguments) -> Callable[..., Any]:
+        """`compute` by all arguments, which are those of a call: it is remembered."""
+        return lambda *values: self._compute([*values, None], call)
+
+    def as_operator(self, values: list[Any]) -> tuple[Function, list[Any]]:
+        """The function that torch has an operator of, and all of its arguments."""
+        return self, values
 
     def _computed(self, *args: Any, **kwargs: Any) -> Any:
         return self._compute(self.complete(args, kwargs), (args, kwargs))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import prod, sqrt
+from math import sqrt
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -21,7 +21,7 @@ from xetl.ops.declarations import result as new_one
 from xetl.ops.declare import function
 from xetl.ops.dropout import new_seed
 from xetl.ops.rules import SUMS, Shape, common_dtype_of, wrong_shape
-from xetl.ops.views import array_of
+from xetl.ops.views import array_of, size_of
 from xetl.runtime.select_backend import choose_backend
 from xetl.runtime.usm import DEVICE_BACKEND
 
@@ -87,14 +87,14 @@ def _backward(context: Context, grad: Any) -> Mapping[str, Any]:
     groups = q.shape[-3] // k.shape[-3] if options["enable_gqa"] else 1
     wide = [x.repeat_interleave(groups, -3) if groups > 1 else x for x in (k, v)]
     batch, (s, t) = out.shape[:-2], (q.shape[-2], k.shape[-2])
-    flat = [
-        x.expand(*batch, *x.shape[-2:]).reshape(prod(batch), *x.shape[-2:])
+    whole = [
+        (x if x.shape[:-2] == batch else x.expand(*batch, *x.shape[-2:])).contiguous()
         for x in (grad, q, *wide, out)
     ]
     if mask is not None:
         mask = mask.expand(*(batch if mask.ndim > 2 else ()), s, t)
         mask = mask.reshape(-1, s, t) if mask.ndim > 2 else mask.contiguous()
-    g, a, b, c, y = flat
+    g, a, b, c, y = whole
     window, causal = options["window_size"], options["is_causal"]
     left, right = window_of(_NAME, window, is_causal=causal)
     sides = [-1 if size is None else size for size in (left, right)]
@@ -106,8 +106,9 @@ def _backward(context: Context, grad: Any) -> Mapping[str, Any]:
     names = ("query", "key", "value")
     inputs: Sequence[tuple[Any, ...]] = list(zip(names, (q, k, v), (q, *wide), found))
     for name, x, repeated, gradient in inputs:
-        each: Any = gradient.reshape(*batch, *x.shape[-2:])
-        each = each.sum_to_size(repeated.shape)
+        each: Any = gradient
+        if each.shape != repeated.shape:
+            each = each.sum_to_size(repeated.shape)
         if repeated is not x:
             each = each.unflatten(-3, (-1, groups)).sum(-3)
         named[name] = each
@@ -129,17 +130,18 @@ def attention_gradients(
     scale: float,
     dropout_p: float,
 ) -> Any:
-    """The gradients by query, key and value, all of them (b, ..., ...).
+    """The gradients by query, key and value, all of them (..., s or t, d or e).
 
-    With ``q_starts`` they are (heads, all queries or keys, ...).
+    Leading dimensions are the same, but ``attn_mask`` has one or none. With
+    ``q_starts`` they are (heads, all queries or keys, ...).
     """
     found = tuple(new_one(x.shape, x.dtype) for x in (query, key, value))
-    (b, s, d), (t, e) = query.shape, value.shape[1:]
-    acc = SUMS[query.dtype]
+    (s, d), (t, e) = query.shape[-2:], value.shape[-2:]
+    b, acc = size_of(query.shape[:-2]), SUMS[query.dtype]
 
     def steps(made: Any) -> Any:
         kept = temporary((b, s, 2), acc)
-        by_q = made[0] if acc == query.dtype else temporary((b, s, d), acc)
+        by_q = made[0] if acc == query.dtype else temporary(query.shape, acc)
         inputs = (query, key, value, attn_mask, result, grad, seed)
         arrays = (*inputs, q_starts, k_starts, kept, by_q, *made[1:])
         left, right = window_of(_NAME, window, is_causal=False)
@@ -149,7 +151,9 @@ def attention_gradients(
         constants = (b, left, right, mul, acc, *blocks, d, e)
         sequences = b if q_starts is None else b * (q_starts.shape[0] - 1)
         grid = (sequences, 1, 1)
-        launch = Launch(attention_backward, [None] * 13, (), grid, constants)
+        flat: View = lambda x: x.reshape(b, *x.shape[-2:])  # noqa: E731
+        views = [*[flat] * 3, None, *[flat] * 2, *[None] * 4, *[flat] * 3]
+        launch = Launch(attention_backward, views, (), grid, constants)
         first = Step(launch, arrays, (scale * _LOG2_E, scale, dropout_p))
         if by_q is made[0]:
             return [first]

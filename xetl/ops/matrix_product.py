@@ -12,7 +12,7 @@ from typing import Any, ParamSpec, cast
 import numpy as np
 
 from xetl.errors import LaunchError, XetlError
-from xetl.ops import activations
+from xetl.ops import activations, reductions
 from xetl.ops.calls import Plans, kind
 from xetl.ops.declarations import ArrayLike, Call, Context, result
 from xetl.ops.declare import FUNCTIONS, Function, is_traced, traced
@@ -83,6 +83,15 @@ FUNCTIONS["xetl::matmul"] = _product
 def _public(arguments: Callable[P, Any]) -> Callable[P, Any]:
     """The function whose arguments, in the order of `_rule`, another one gives."""
 
+    def recorded(*args: P.args, **kwargs: P.kwargs) -> Any:
+        *values, out = arguments(*args, **kwargs)
+        if out is not None or values[-1] is not None or _product.recorder is None:
+            return called(*args, **kwargs)
+        try:
+            return _product.recorder(compute, *values)
+        except XetlError as error:
+            raise at_caller(error) from None
+
     def called(*args: P.args, **kwargs: P.kwargs) -> Any:
         values = arguments(*args, **kwargs)
         a, b, bias, activation, out = values
@@ -106,7 +115,7 @@ def _public(arguments: Callable[P, Any]) -> Callable[P, Any]:
 
     known = Shortcuts()
     below = NativeFunction(computed, known)
-    public = NativeFunction(called, known, arguments)
+    public = NativeFunction(called, known, arguments, recorded)
     _product.compute, _product.natives = compute, [below, public]
     return cast("Callable[P, Any]", public)
 
@@ -227,28 +236,49 @@ def _refuse_overlap(out: Numbers, others: Mapping[str, Numbers | None]) -> None:
             )
 
 
-def _public_linear(arguments: Callable[P, Any]) -> Callable[P, Any]:
-    """`linear`, whose arguments another function gives, in the order of a product's."""
+class _Linear(Function):
+    """`linear`, of which torch's operators know as a product."""
 
-    def called(*args: P.args, **kwargs: P.kwargs) -> Any:
-        values = arguments(*args, **kwargs)
-        x, weight, bias, _, out = values
+    def _compute(self, values: list[Any], call: Arguments) -> Any:
+        x, weight, bias, out = values
         try:
-            if isinstance(weight, Prepacked) or is_traced():
+            if isinstance(weight, Prepacked):
                 return matmul(x, _turned(weight), out, bias)
-            way = _product.way_of(values)
-            if way is not None:
-                return way(_product, [x, _turned(weight), bias, None, out])
-            return compute_product(values, (args, kwargs), [public], is_turned=True)
+            operands = [x, weight, bias, None, out]
+            return compute_product(operands, call, self.natives, is_turned=True)
         except XetlError as error:
-            raise at_caller(_named(error, x, weight)) from None
+            raise _named(error, x, weight) from None
 
-    public = NativeFunction(called, Shortcuts(), arguments)
-    return cast("Callable[P, Any]", public)
+    def as_operator(self, values: list[Any]) -> tuple[Function, list[Any]]:
+        x, weight, bias, out = values
+        return _product, [x, _turned(weight), bias, None, out]
 
 
-@_public_linear
-def linear(input: Any, weight: Any, bias: Any = None, *, out: Any = None) -> Any:
+def _linear_backward(context: Context, grad: Any) -> Mapping[str, Any]:
+    """``grad @ weight``, ``grad.T @ input`` and the sum of all rows of grad."""
+    x, weight = context.saved
+    if weight.ndim == 1:
+        grad = grad.unsqueeze(-1)
+    found: dict[str, Any] = {}
+    if context.needs("input"):
+        found["input"] = matmul(grad, weight if weight.ndim == 2 else weight[None])
+    if grad.ndim != 2:
+        x, grad = (each.reshape(-1, each.shape[-1]) for each in (x, grad))
+    if context.needs("weight"):
+        by_weight = matmul(grad.mT, x)
+        found["weight"] = by_weight if weight.ndim == 2 else by_weight[0]
+    if context.needs("bias"):
+        found["bias"] = reductions.sum(grad, 0, dtype=context.dtype_of("bias"))
+    return found
+
+
+def _linear(
+    input: ArrayLike,
+    weight: ArrayLike,
+    bias: ArrayLike | None = None,
+    *,
+    out: ArrayLike = None,
+) -> Any:
     """``input @ weight.T + bias``.
 
     Args:
@@ -263,7 +293,10 @@ def linear(input: Any, weight: Any, bias: Any = None, *, out: Any = None) -> Any
     Raises:
         LaunchError: as of `matmul`.
     """
-    return [input, weight, bias, None, out]
+
+
+_linear.__name__ = _linear.__qualname__ = "linear"
+linear = _Linear("linear", _linear, 1, _linear_backward, ("input", "weight")).public
 
 
 def _named(error: XetlError, input: Any, weight: Any) -> XetlError:

@@ -96,8 +96,11 @@ class Recorder:
         if not call.launches:
             return False
         found = _recorded(call, call.launches)
+        if found is None:
+            self._left -= 1
+            return False
         seen = [array for array in call.arrays if array is not None]
-        fast = found and choose_backend(values=seen).replay(found)
+        fast = choose_backend(values=seen).replay(found)
         self._left = self._left - 1 if fast else 0
         if not fast:
             return False
@@ -136,13 +139,16 @@ def _recorded(
     arguments = list(map(_own, flat))
     made: list[tuple[ArrayView, Callable[..., Any], tuple[Any, ...]]] = []
     places: list[int] = []
-    for each, array in zip(call.objects, call.arrays):
+    inputs = len(call.objects) - call.gives
+    for i, (each, array) in enumerate(zip(call.objects, call.arrays)):
         if each is None or array is None:
             continue
         same = [i for i, x in enumerate(flat) if x is each]
         where = [i for i in same if i not in places] or same  # one may be two operands
         if where:
             arguments[where[0]] = _view(each, array)
+        elif i < inputs:
+            return None  # it was drawn for this call: a seed
         else:
             where = [len(flat) + len(made)]
             made.append((_view(each, array), *_maker(each)))
@@ -200,6 +206,7 @@ class NativeFunction(NativelyCalled):
         function: Callable[..., Any],
         known: Shortcuts,
         shown: Callable[..., Any] | None = None,
+        recorded: Callable[..., Any] | None = None,
     ) -> None:
         """Take a function.
 
@@ -207,9 +214,11 @@ class NativeFunction(NativelyCalled):
             function: what does calls that are like no earlier one.
             known: earlier calls.
             shown: whose name and signature it has; None: those of ``function``.
+            recorded: what does calls that are like an earlier one, but that torch is to
+                record; None: ``function``.
         """
         update_wrapper(cast("Callable[..., Any]", self), shown or function)
-        self._function = function
+        self._function, self._recorded = function, recorded
         self.known = known
         self._table: object = None
         self.be_native()
@@ -231,7 +240,8 @@ class NativeFunction(NativelyCalled):
     def be_native(self) -> None:
         """Let native code answer calls, once there is such."""
         if self._table is None:
-            self._table = answer_calls(self, self.known, self._function)
+            known, recorded = self.known, self._recorded
+            self._table = answer_calls(self, known, self._function, recorded=recorded)
 
 
 may_be_native(NativeFunction)

@@ -12,7 +12,7 @@ from xetl.errors import LaunchError
 from xetl.imports import import_whole
 from xetl.ops import torch_library
 from xetl.ops.declare import Function
-from xetl.ops.repeated import PLAIN, REPEATED, SEQUENCES
+from xetl.ops.repeated import PLAIN, REPEATED, SEQUENCES, Arguments
 
 torch: Any = import_whole("torch")
 _PLAIN = {torch.Tensor, torch.nn.Parameter}
@@ -30,8 +30,8 @@ def has_modes() -> bool:
     )
 
 
-Way: TypeAlias = Callable[[Function, list[Any]], Any]
-"""Answers a call of a function with all of its arguments."""
+Way: TypeAlias = Callable[[Function, list[Any], Arguments], Any]
+"""Answers a call of a function, with all of its arguments, and as they were given."""
 
 
 def way_of(declared: Function, values: list[Any]) -> Way | None:
@@ -60,15 +60,18 @@ def _any_tensor(declared: Function, values: list[Any]) -> bool:
     return any(isinstance(values[i], torch.Tensor) for i in declared.arrays)
 
 
-def _recorded(declared: Function, values: list[Any]) -> Any:
+def _recorded(declared: Function, values: list[Any], call: Arguments) -> Any:
     """As the operator of torch does it, without torch's dispatcher in between."""
     if values[-1] is not None:
         raise _out_and_gradient(declared)
+    below = declared.compute_as(call)
     for i in declared.arrays:
-        if values[i] is not None:  # it may come from a transform that is over
-            values[i] = torch._C._functorch.unwrap_if_dead(values[i])
-    arguments = _with_dtypes(declared, values)
-    return torch_library.record(declared, declared.compute, arguments)
+        each = values[i]
+        if each is not None:  # it may come from a transform that is over
+            values[i] = torch._C._functorch.unwrap_if_dead(each)
+            if values[i] is not each:
+                below = declared.compute
+    return torch_library.record(declared, below, _with_dtypes(declared, values))
 
 
 def _out_and_gradient(declared: Function) -> LaunchError:
@@ -79,7 +82,7 @@ def _out_and_gradient(declared: Function) -> LaunchError:
     )
 
 
-def _dispatched(declared: Function, values: list[Any]) -> Any:
+def _dispatched(declared: Function, values: list[Any], _: Arguments) -> Any:
     """Call the operator of torch.
 
     Raises:
@@ -97,6 +100,7 @@ def _dispatched(declared: Function, values: list[Any]) -> Any:
                 help="pass tensors only: `torch.from_numpy(...)`",
             )
     torch_library.register()
+    declared, values = declared.as_operator(values)
     try:
         if torch._C._are_functorch_transforms_active() and values[-1] is None:
             arguments = _with_dtypes(declared, values)
@@ -133,6 +137,7 @@ def _with_dtypes(declared: Function, values: list[Any]) -> list[Any]:
 
 def traced(declared: Function, values: list[Any]) -> Any:
     """The same; also what torch.compile reads."""
+    declared, values = declared.as_operator(values)
     out = values[-1]
     operator = torch_library.operator_of(declared)
     found = operator(*_with_dtypes(declared, values))

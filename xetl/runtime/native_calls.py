@@ -19,7 +19,8 @@ _CODE, TABLE, _SIZE = 16, 24, 32
 """Bytes to the addresses of code and table, in an object, and to what is behind."""
 
 # A table of a launch: words of 64 bits, the grid in three of them.
-L_PROCESS, L_LATEST, L_SLOW, L_GRID, LAUNCH_WORDS = 0, 1, 2, 3, 6
+# What calls go to that torch records is 0 where Python is to look at them.
+L_PROCESS, L_LATEST, L_SLOW, L_GRID, L_RECORDED, LAUNCH_WORDS = 0, 1, 2, 3, 6, 7
 
 # What is known of earlier calls: how many, then a record of each, the latest first.
 (

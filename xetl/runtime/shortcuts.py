@@ -166,6 +166,7 @@ def answer_calls(
     known: Shortcuts,
     slow: Callable[..., Any],
     grid: Grid = (0, 0, 0),
+    recorded: Callable[..., Any] | None = None,
 ) -> object:
     """Let native code answer the calls of an object that are like earlier ones.
 
@@ -174,6 +175,8 @@ def answer_calls(
         known: earlier calls.
         slow: what does the others.
         grid: what the entries take before the arguments.
+        recorded: does those that differ from an earlier one in that torch is to record
+            them; None: ``slow`` does.
 
     Returns:
         What must live as long as the object; None: there is no native code, or not yet.
@@ -182,7 +185,8 @@ def answer_calls(
     if code is None:
         return None
     words = code.process, known.address, id(slow), *map(id, grid)
-    return code, slow, grid, layout.answer(called, code.launch, words)
+    words = *words, 0 if recorded is None else id(recorded)
+    return code, slow, grid, recorded, layout.answer(called, code.launch, words)
 
 
 def shapes_key(values: Sequence[Any], kinds: Collection[type]) -> int:

@@ -35,6 +35,7 @@ from xetl_cpu.launch.entry_tensors import (
 )
 from xetl_cpu.launch.entry_writing import EntryCode, EntryParts, call_entry
 from xetl_cpu.launch.slots import GRID, PACKED_STATE
+from xetl_cpu.launch.tensor_words import NOTHING, P_RECORDS
 from xetl_cpu.llvm import (
     I32,
     I64,
@@ -291,6 +292,7 @@ def _emit_run(module: Any, parts: EntryParts) -> None:
     slots = builder.alloca(I64, size=code.word(table, layout.T_SLOTS))
     ranges = builder.alloca(I64, size=builder.shl(params, const(I64, 1)))
     code.put(slots, PACKED_STATE, 0)
+    code.put(process, P_RECORDS, NOTHING)
     overflow = builder.alloca(I32)
     for axis in range(3):
         size = _read_int(code, process, code.pointer(objects, axis), overflow)
@@ -306,6 +308,7 @@ def _emit_run(module: Any, parts: EntryParts) -> None:
             obj = code.pointer(objects, place)
             range_ = code.element(ranges, loop.index, 2)
             code.require(parts.read, [obj, record, process, slots, range_])
+    code.refuse_if(code.is_(code.word(process, P_RECORDS), "!=", NOTHING))
     code.require(parts.pairs, [given, records, ranges, slots])
     kernel = code.word(table, layout.T_KERNEL)
     short = code.word(table, layout.T_SHORT)

@@ -22,6 +22,7 @@ from xetl_cpu.launch.entry_tensors import (
     is_tensor,
 )
 from xetl_cpu.launch.entry_writing import EntryCode, call_entry
+from xetl_cpu.launch.tensor_words import NOTHING, ONLY_RECORDED, P_RECORDS
 from xetl_cpu.llvm import (
     I1,
     I32,
@@ -78,6 +79,9 @@ def emit_launch(module: Any) -> None:
     table = code.pointer(me, calls.TABLE // 8)
     process = code.pointer(table, calls.L_PROCESS)
     slow = code.pointer(table, calls.L_SLOW)
+    recorded = code.pointer(table, calls.L_RECORDED)
+    may_record = builder.not_(code.is_null(recorded))
+    code.put(process, P_RECORDS, NOTHING)
     state = _settings(code, process)
     given = builder.and_(count, const(I64, _COUNT))
     none = code.pointer(process, layout.P_NO_NAMES)
@@ -92,6 +96,9 @@ def emit_launch(module: Any) -> None:
         done = builder.call(attempt, args)
         with builder.if_then(builder.not_(code.is_null(done))):
             builder.ret(done)
+        only = code.is_(code.word(process, P_RECORDS), "==", ONLY_RECORDED)
+        with builder.if_then(builder.and_(only, may_record)):
+            builder.ret(_call(code, process, recorded, (objects, count, names)))
         loop.next = []
     builder.branch(code.refused)
     _leave(code, process, slow, (objects, count, names))
@@ -279,5 +286,9 @@ def _words(code: EntryCode, latest: Value) -> Value:
 def _leave(code: EntryCode, process: Value, slow: Value, call: Any) -> None:
     """Where calls are refused: let Python do it."""
     code.builder.position_at_end(code.refused)
+    code.builder.ret(_call(code, process, slow, call))
+
+
+def _call(code: EntryCode, process: Value, function: Value, call: Any) -> Value:
     vectorcall = code.word(process, layout.P_VECTORCALL)
-    code.builder.ret(code.call(vectorcall, PTR, [slow, *call]))
+    return code.call(vectorcall, PTR, [function, *call])

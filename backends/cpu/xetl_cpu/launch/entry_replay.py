@@ -13,6 +13,7 @@ from typing import Any
 from xetl_cpu.launch import fastcall as layout
 from xetl_cpu.launch.entry_tensors import note_written, refuse_modes
 from xetl_cpu.launch.entry_writing import EntryCode, EntryParts
+from xetl_cpu.launch.tensor_words import NOTHING, ONLY_RECORDED, P_RECORDS
 from xetl_cpu.llvm import I32, I64, PTR, VOID, const, counted_loop, load, store
 
 Value = Any
@@ -97,12 +98,13 @@ def _emit_make(module: Any) -> Any:
 def _emit_check(module: Any, parts: EntryParts) -> Any:
     """``i64 check(table, objects, seen, ranges, begin, end)``: look at some objects.
 
-    Arrays have the shapes and strides of the table.
+    Arrays have the shapes and strides of the table, and torch records none of them.
     """
     code = EntryCode(module, "check", I64, [PTR, PTR, PTR, PTR, I64, I64])
     builder = code.builder
     table, objects, seen, ranges, begin, end = code.args
     process = code.pointer(table, layout.T_PROCESS)
+    code.put(process, P_RECORDS, NOTHING)
     records = code.at(table, 8 * layout.HEADER)
     wanted = code.element(records, code.word(table, layout.T_PARAMS), layout.RECORD)
     with counted_loop(builder, builder.sub(end, begin), name="operand") as loop:
@@ -125,6 +127,10 @@ def _emit_check(module: Any, parts: EntryParts) -> Any:
             word = builder.add(builder.add(slot, inner.index), const(I64, 1))
             same = code.is_(code.word(seen, word), "==", code.word(wanted, word))
             code.refuse_unless(same)
+    is_recorded = code.is_(code.word(process, P_RECORDS), "!=", NOTHING)
+    with builder.if_then(is_recorded):
+        code.put(process, P_RECORDS, ONLY_RECORDED)
+        code.ret(1)
     return code.finish()
 
 

@@ -154,7 +154,7 @@ def is_tensor(code: EntryCode, process: Value, obj: Value) -> Value:
 
 
 def _check_derivatives(code: EntryCode, process: Value, obj: Value) -> None:
-    """Refuse it if it might have to be differentiated."""
+    """Refuse it if it is differentiated forwards; note it if it is backwards."""
     builder = code.builder
     get = code.word(process, words.P_GETATTR)
     name = code.pointer(process, words.P_REQUIRES_GRAD)
@@ -163,7 +163,9 @@ def _check_derivatives(code: EntryCode, process: Value, obj: Value) -> None:
         call = code.word(process, layout.P_CALL_NONE)
         enabled = code.pointer(process, words.P_GRAD_ENABLED)
         answer = _checked(code, process, code.call(call, PTR, [enabled]))
-        code.refuse_unless(_is(code, process, answer, layout.P_FALSE))
+        off = _is(code, process, answer, layout.P_FALSE)
+        with builder.if_then(builder.not_(off)):
+            code.put(process, words.P_RECORDS, words.ONE_RECORDED)
     find = code.word(process, layout.P_FIND)
     where = code.pointer(process, words.P_FORWARD)
     level = code.call(find, PTR, [where, code.pointer(process, words.P_LEVEL)])

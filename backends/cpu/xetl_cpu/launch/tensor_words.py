@@ -34,8 +34,12 @@ _FIRST = 37  # behind the words of `fastcall`
     P_VERSION,
     P_START,  # and of the storage these
     P_SIZE,
+    P_RECORDS,  # written by the entry: `NOTHING`, or why it refuses a call
     PROCESS_WORDS,
-) = range(_FIRST, _FIRST + 22)
+) = range(_FIRST, _FIRST + 23)
+
+NOTHING, ONE_RECORDED, ONLY_RECORDED = range(3)
+"""Whether torch is to differentiate an argument; that alone is not as it was."""
 
 _MODES = "_ZN3c104impl20TorchDispatchModeTLS9stack_lenEv"
 _HAS_KEY = "_ZN3c104impl28tls_is_dispatch_key_includedENS_11DispatchKeyE"
