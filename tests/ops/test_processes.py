@@ -90,3 +90,47 @@ assert torch.equal(torch.ops.xetl.relu(x), x.relu())
 def test_torch_that_is_imported_later() -> None:
     pytest.importorskip("torch")
     subprocess.run([sys.executable, "-c", LATE_TORCH], check=True, timeout=200)
+
+
+LAZILY = """
+import sys
+import numpy as np
+from xetl import ops
+assert ops.softmax(np.zeros((1, 2), np.float32))[0, 0] == 0.5
+assert "xetl.ops.convolutions" not in sys.modules
+assert set(ops.__all__) <= set(dir(ops))
+names = {}
+exec("from xetl.ops import *", names)
+assert all(callable(names[name]) for name in ops.__all__)
+assert "xetl.ops.convolutions" in sys.modules
+try:
+    ops.no_function
+except AttributeError as error:
+    assert "'xetl.ops' has no attribute 'no_function'" in str(error)
+else:
+    raise AssertionError
+"""
+
+WITH_TORCH = """
+import sys
+if "before" in sys.argv:
+    import torch
+from xetl import ops
+if "before" not in sys.argv:
+    import numpy as np
+    ops.relu(np.zeros(3, np.float32))
+    import torch
+    ops.relu(torch.zeros(3))
+assert all(hasattr(torch.ops.xetl, name) for name in ("gelu", "conv2d", "rope"))
+"""
+
+
+@pytest.mark.parametrize(
+    ("program", "when"), [(LAZILY, ""), (WITH_TORCH, "before"), (WITH_TORCH, "later")]
+)
+def test_modules_are_loaded_when_a_function_of_theirs_is_asked_for(
+    program: str, when: str
+) -> None:
+    words = [sys.executable, "-c", program, *([when] if when else [])]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

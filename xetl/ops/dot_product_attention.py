@@ -19,7 +19,7 @@ from xetl.ops.calls import Launch
 from xetl.ops.declarations import ArrayLike, Call, Context, Operand, Step, temporary
 from xetl.ops.declarations import result as new_one
 from xetl.ops.declare import function
-from xetl.ops.dropout import new_seed
+from xetl.ops.dropouts import new_seed
 from xetl.ops.rules import SUMS, Shape, common_dtype_of, wrong_shape
 from xetl.ops.views import array_of, size_of
 from xetl.runtime.select_backend import choose_backend

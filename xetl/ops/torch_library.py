@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from xetl import ops
 from xetl.errors import LaunchError
 from xetl.imports import import_whole
 from xetl.language.dtypes import DType
@@ -129,8 +130,9 @@ _registered: set[str] = set()
 
 def register() -> None:
     """Make known to torch what is declared; what is known already is left alone."""
-    if len(_registered) == len(FUNCTIONS):
+    if _registered and len(_registered) == len(FUNCTIONS):
         return
+    ops.load_all()
     with _lock.held():
         for name, declared in list(FUNCTIONS.items()):
             if name not in _registered:
