@@ -53,18 +53,16 @@ def _method_later(name: str, *rest: Any, **named: Any) -> Any:
     Most never are: `xdsl` has 700 of them, which take a tenth of a cold compile.
     """
     assert _make_method is not None
-    if name == "__init__":  # `dataclass` looks at its parameters
-        return _make_method(name, *rest, **named)
     make, made = _make_method, list[Any]()
 
-    def method(self: object, *args: object) -> object:
+    def method(self: object, *args: object, **others: object) -> object:
         if not made:
             made.append(make(name, *rest, **named))
             made[0].__qualname__ = method.__qualname__
             for each in type(self).__mro__:
                 if vars(each).get(name) is method:
                     type.__setattr__(each, name, made[0])
-        return made[0](self, *args)
+        return made[0](self, *args, **others)
 
     method.__name__ = method.__qualname__ = name
     return method

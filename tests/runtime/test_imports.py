@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import importlib
+import inspect
 import signal
 import subprocess
 import sys
@@ -176,6 +177,11 @@ def test_methods_of_dataclasses_are_made_when_they_are_called(package: str) -> N
     with pytest.raises(FrozenInstanceError):
         free.left = 3
     assert later.Pair.__eq__.__qualname__ == "Pair.__eq__"
+    assert later.Triple(left=1, middle="n") == later.Triple(1, 2.0, "n")
+    with pytest.raises(TypeError, match="missing 1 required positional argument"):
+        later.Pair()
+    shown = "(left: int, right: float = 2.0) -> None"
+    assert str(inspect.signature(later.Pair)) == shown
 
 
 def test_what_was_loaded_is_old_at_once_and_what_was_frozen_stays(package: str) -> None:
