@@ -6,7 +6,6 @@ does both and lets the backend make code. `ir_at_stage` shows what there is on t
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from time import perf_counter
 from typing import Any
@@ -21,7 +20,7 @@ from xetl.dialects.upstream import func
 from xetl.dialects.upstream.gpu import FuncOp
 from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import AssertOp
-from xetl.errors import LaunchError
+from xetl.errors import LaunchError, did_you_mean
 from xetl.frames import is_debugged
 from xetl.frontend import build_module
 from xetl.language.reads import Reads
@@ -132,12 +131,11 @@ def ir_at_stage(
     own = [*pipeline.names(), *backend.stages]
     known = list(dict.fromkeys([*own, *device.names()]))
     if stage not in known:
-        near = difflib.get_close_matches(stage, known, 1)
         raise LaunchError(
             f"there is no stage or pass called `{stage}`",
             code="X0812",
             notes=[f"there are {', '.join(known)}"],
-            help=f"did you mean `{near[0]}`?" if near else None,
+            help=did_you_mean(stage, known),
         )
     for step in lower(module, backend, target, pipeline if stage in own else device):
         if stage in (step.name, step.stage):

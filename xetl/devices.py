@@ -19,12 +19,11 @@ runtime and the front end may ask as well.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Literal
 
-from xetl.errors import LaunchError
+from xetl.errors import LaunchError, did_you_mean
 from xetl.records import record
 
 Access = Literal["load", "store", "prefetch", "transform", "transpose"]
@@ -343,9 +342,8 @@ def find_device(name: str) -> Device:
     if found is not None:
         return found
     known = ", ".join(f"`{each}`" for each in DEVICES)
-    near = difflib.get_close_matches(name, DEVICES, 1)
     raise LaunchError(
         f"there is no device called `{name}`",
         code="X0811",
-        help=f"did you mean `{near[0]}`?" if near else f"there are {known}",
+        help=did_you_mean(name, DEVICES) or f"there are {known}",
     )

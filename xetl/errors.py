@@ -9,7 +9,6 @@ This module imports nothing but the standard library: every other one may use it
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -208,6 +207,8 @@ class EmulatedDeviceWarning(UserWarning):
 
 def suggest(name: str, candidates: Iterable[str]) -> str | None:
     """The candidate a misspelt ``name`` was probably meant to be, if any is near."""
+    import difflib  # noqa: PLC0415 - only for what is wrong
+
     matches = difflib.get_close_matches(name, list(candidates), n=1, cutoff=0.6)
     return matches[0] if matches else None
 

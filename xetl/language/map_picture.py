@@ -7,7 +7,6 @@ Written by hand, so that nobody needs a library for it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from html import escape
 from itertools import pairwise
 from pathlib import Path
 
@@ -230,6 +229,8 @@ def _text(
     weight: str = "normal",
     grey: bool = False,
 ) -> str:
+    from html import escape  # noqa: PLC0415 - only for pictures
+
     return (
         f'<text x="{x:g}" y="{y:g}" font-size="{size}" text-anchor="{anchor}" '
         f'font-weight="{weight}" fill="{"#666" if grey else "#111"}">'

@@ -10,7 +10,6 @@ cut from a table at a byte address, so the product with m, modulo 2**192, has th
 quadrant in its two top bits and the rest of the turn in the others.
 """
 
-from fractions import Fraction
 from math import inf
 from typing import Any
 
@@ -149,7 +148,7 @@ def two_over_pi_bits(bits: int) -> int:
     """
     unit = 1 << (bits + 32)
     pi = 4 * (4 * _arctan_of_inverse(5, unit) - _arctan_of_inverse(239, unit))
-    return int(Fraction(2 * unit, pi) * (1 << bits))
+    return (2 * unit << bits) // pi
 
 
 def _arctan_of_inverse(n: int, unit: int) -> int:
