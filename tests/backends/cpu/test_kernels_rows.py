@@ -73,6 +73,37 @@ def test_a_reduction_ends_where_its_load_does(rows: int) -> None:
             same(out[2], function(whole, axis=None, keepdims=True))
 
 
+@xetile.kernel
+def exponentials(
+    X, E, Sums, R: constexpr, C: constexpr, PAD: constexpr, BOTH: constexpr
+):
+    v = xetile.load_tile(xetile.init_tile(X, [0, 0], (R, C)), padding=PAD)
+    e = xetile.exp(v - v.max(1, keepdims=True)) if BOTH else xetile.exp(v)
+    xetile.store_tile(e.sum(1, keepdims=True), xetile.init_tile(Sums, [0, 0], (R, 1)))
+    if BOTH:
+        xetile.store_tile(e, xetile.init_tile(E, [0, 0], (R, C)))
+
+
+@pytest.mark.parametrize("width", [272, 256, 100])
+@pytest.mark.parametrize("pad", [-np.inf, 0.0, 2.0])
+def test_functions_of_padding(width: int, pad: float) -> None:
+    """They are in the sums, and in what is stored, however many columns there are."""
+    rng = np.random.default_rng(0)
+    for columns in range(0, 100, 1 if width == 272 else 7):
+        rows = 1 + columns % 4
+        x = rng.standard_normal((rows, columns)).astype(np.float32)
+        whole = np.full((rows, width), pad)
+        whole[:, :columns] = x
+        for both in (False, True):
+            with np.errstate(invalid="ignore"):  # a row of -inf is NaN
+                e = np.exp(whole - (whole.max(1, keepdims=True) if both else 0))
+            out = np.ones((rows, width), np.float32), np.ones((rows, 1), np.float32)
+            given = {"R": rows, "C": width, "PAD": pad, "BOTH": both}
+            _, kept, sums = launch(exponentials, 1, x, *out, **given)
+            np.testing.assert_allclose(sums, e.sum(1, keepdims=True), rtol=2e-6)
+            np.testing.assert_allclose(kept, e if both else 1.0, rtol=2e-6)
+
+
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.int64, np.float64])
 @pytest.mark.parametrize("dim", [0, 1])
 def test_reductions_of_other_types(dtype: Any, dim: int) -> None:

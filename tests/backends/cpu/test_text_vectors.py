@@ -303,3 +303,21 @@ def test_products_of_tf32_see_ten_bits():
     *_, c = run_both(text, a, b, np.zeros((8, 16), "f4"))
     assert np.abs(c[:, :8] - a).max() > 1e-5  # f32 would be exact
     assert np.all(c[:, :8].view("i4") & 0x1FFF == 0)
+
+
+def test_a_slice_of_what_is_partly_outside() -> None:
+    text = f"""func.func @f(%X: memref<8x40xf32>, %Y: memref<8x32xf32>) {{
+      %zero = arith.constant 0 : index
+      %x = xetile.init_tile %X[%zero, %zero]
+        : memref<8x40xf32> -> !xetile.tile<8x64xf32>
+      %v = xetile.load_tile %x : !xetile.tile<8x64xf32> -> vector<8x64xf32>
+      %s = vector.extract_strided_slice %v {slices([0, 32], [8, 32])}
+        : vector<8x64xf32> to vector<8x32xf32>
+      %y = xetile.init_tile %Y[%zero, %zero]
+        : memref<8x32xf32> -> !xetile.tile<8x32xf32>
+      xetile.store_tile %s, %y : vector<8x32xf32>, !xetile.tile<8x32xf32>
+      return
+    }}"""
+    x, y = np.ones((8, 40), np.float32), np.ones((8, 32), np.float32)
+    xetl.load_mlir(text)["f"][(1,)](x, y)
+    assert np.array_equal(y, np.repeat([[1.0, 0.0]], [8, 24], axis=1).repeat(8, axis=0))

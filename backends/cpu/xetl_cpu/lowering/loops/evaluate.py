@@ -8,7 +8,7 @@ the end of a row hold anything; whoever stores or reduces masks them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import field
 from typing import Any
 
@@ -58,6 +58,7 @@ class Evaluator:
     With ``whole`` the loop is to be run only where all loads are inside their
     matrices: they need no mask, and ``limits`` collects how far each allows it.
     ``loads``: those that are done. ``stop``: where stores end, if before their end.
+    ``ended``: loads that have a limit. ``outside``: loads that are past theirs.
     """
 
     state: State
@@ -67,6 +68,8 @@ class Evaluator:
     memo: dict[Any, SSAValue] = field(default_factory=dict[Any, SSAValue])
     stop: Index | None = None
     loads: dict[Operation, None] = field(default_factory=dict[Operation, None])
+    ended: set[Operation] = field(default_factory=set[Operation])
+    outside: Collection[Operation] = ()
 
     def eval(self, value: SSAValue, at: At) -> SSAValue:
         """The elements ``at`` of a vector value; a scalar is itself."""
@@ -207,7 +210,7 @@ class Evaluator:
         row, col = self.nest.plus(at.row, tile.row), self.nest.plus(at.col, tile.col)
         limit = self.row_limit(matrix, row)
         build = self.nest.at(row, col)
-        if self._is_whole(tile, at):
+        if self.is_whole(tile, at):
             self.limits[_key(limit), _key(tile.col)] = self.nest.at(at.row).minus(
                 limit, tile.col
             )
@@ -252,7 +255,12 @@ class Evaluator:
         regions = Region(there), Region(outside)
         return build.insert(scf.IfOp(condition, [padding.type], *regions))
 
-    def _is_whole(self, tile: TileAt, at: At) -> bool:
+    def goes_along(self, at: At) -> bool:
+        """True for lanes along the inner loop, row by row."""
+        is_inner = self.nest.level(at.col) == 2
+        return at.axis == COLUMNS and at.block is None and is_inner
+
+    def is_whole(self, tile: TileAt, at: At) -> bool:
         """True for a load along the inner loop of memory without gaps."""
         return (
             self.whole
@@ -377,7 +385,11 @@ def _slice(ev: Evaluator, op: Operation, at: At) -> SSAValue:
         offsets = (0, *offsets)
     down, right = (*offsets, 0)[:2]
     row, col = ev.nest.plus(at.row, down), ev.nest.plus(at.col, right)
-    return ev.eval(op.source, at.moved(row, col))
+    # The loop without masks ends where loads at its own column do, not further right.
+    whole, ev.whole = ev.whole, ev.whole and right == 0
+    found = ev.eval(op.source, at.moved(row, col))
+    ev.whole = whole
+    return found
 
 
 def _same(ev: Evaluator, op: Operation, at: At) -> SSAValue:
@@ -405,6 +417,10 @@ def _load_tile(ev: Evaluator, op: Operation, at: At) -> SSAValue:
     ev.loads[op] = None
     if at.lanes == 1:
         return ev.load_one(tile, at, padding)
+    if op in ev.outside and ev.goes_along(at):
+        return padding
+    if ev.goes_along(at) and ev.is_whole(tile, at):
+        ev.ended.add(op)
     return ev.load(tile, type_.element_type, at, padding)
 
 

@@ -73,6 +73,7 @@ class Nest:
         loop: the inner loop, without terminator until `close`.
         outer_loop: the outer loop, if there is one.
         before: the nest whose inner loop this one's goes on from.
+        guard: the condition around the inner loop, if there is one.
     """
 
     outer: Index
@@ -82,6 +83,7 @@ class Nest:
     places: tuple[Builder, Builder, Builder]
     levels: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
     before: Nest | None = None
+    guard: scf.IfOp | None = None
 
     def level(self, *coordinates: Index) -> int:
         """The shallowest place where all coordinates exist."""
@@ -119,7 +121,7 @@ class Nest:
 
     def after(self) -> Builder:
         """Behind the inner loop, inside the outer one; call it when both are done."""
-        return Builder.after(self.loop)
+        return Builder.after(self.guard or self.loop)
 
     def close(self, *values: SSAValue) -> Sequence[SSAValue]:
         """End both loops; returns the results of the inner one."""
@@ -143,14 +145,17 @@ class Nest:
 
         ``carried``: it goes on with so many of the results, the first ones.
         """
-        build = self.after()
+        build, guard = self.after(), None
         if not carried:  # what masks need is computed where there is a rest
             last = scf.YieldOp()
             is_rest = build.compare("slt", start, end)
-            build.add(scf.IfOp(is_rest, [], Region(Block([last]))))
+            guard = scf.IfOp(is_rest, [], Region(Block([last])))
+            build.add(guard)
             build = Builder.before(last)
-        loop = build.for_loop(start, end, step, self.loop.results[:carried])
-        return self._beside(self.places[0], loop, self)
+        loop = build.for_loop(start, end, step, self.results[:carried])
+        rest = self._beside(self.places[0], loop, self)
+        rest.guard = guard
+        return rest
 
     def _beside(self, outside: Builder, loop: scf.ForOp, before: Nest | None) -> Nest:
         """The nest of another inner loop in the same outer one."""

@@ -125,8 +125,11 @@ def _waits_for_memory(loop: scf.ForOp) -> bool:
 
 def _only_moves(loop: scf.ForOp) -> bool:
     """Whether it waits for memory and computes no functions, which would be code."""
-    has_functions = any(op.name.startswith("math.") for op in loop.body.block.ops)
-    return _waits_for_memory(loop) and not has_functions
+    return _waits_for_memory(loop) and not _has_functions(loop)
+
+
+def _has_functions(loop: scf.ForOp) -> bool:
+    return any(op.name.startswith("math.") for op in loop.body.block.ops)
 
 
 def element_of(value: SSAValue) -> Attribute:
@@ -376,7 +379,11 @@ def _mask_the_lead(ev: Evaluator, lead: SSAValue, inner: Index, body: Body) -> N
 def _mask_the_rest(
     ev: Evaluator, how: tuple[Index, int, bool], body: Body, carried: int
 ) -> Nest:
-    """Cut the first loop where a limit ends it; go on with masks from there."""
+    """Cut the first loop where a limit ends it; go on with masks from there.
+
+    Functions of what goes on to a fixed width are functions of paddings behind all that
+    is loaded: a third loop has no loads, and LLVM computes them once in front of it.
+    """
     inner, step, ends = how
     nest, lanes = ev.nest, ev.state.lanes
     build = Builder.before(nest.loop)
@@ -385,16 +392,35 @@ def _mask_the_rest(
         full = build.minimum(full, limit)
     lead = nest.loop.lower_bound
     full = build.maximum(build.minus(full, lead), 0)
-    steps = build.insert(arith.DivuiOp(build.index(full), build.index(step)))
-    cut = build.index(build.plus(build.times(steps, step), lead))
+    cut = build.index(build.plus(_whole_steps(build, full, step), lead))
     nest.loop.operands[1] = cut
     loads = [limit for key, limit in ev.limits.items() if key != "body"]
+    width = inner if isinstance(inner, int) and not ends and _pads(ev) else 0
     end = inner
-    if ends and loads:
+    if loads and (ends or width):
         end = build.minimum(inner, build.maximum(cut, reduce(build.maximum, loads)))
+    by, padded = lanes if width % step else step, cut
+    if width:
+        past = build.plus(build.minus(end, cut), by - 1)
+        padded = build.index(build.plus(cut, _whole_steps(build, past, by)))
+        end = build.minimum(padded, width)
     rest = nest.rest(cut, end, lanes, carried)
     rest.end_inner(body(Evaluator(ev.state, rest), rest.carried))
+    if width:
+        rest = rest.rest(padded, width, by, carried * by // lanes)
+        rest.end_inner(body(Evaluator(ev.state, rest, outside=ev.ended), rest.carried))
     return rest
+
+
+def _pads(ev: Evaluator) -> bool:
+    """Whether functions of what is loaded are computed, and so of its padding."""
+    return bool(ev.ended) and _has_functions(ev.nest.loop)
+
+
+def _whole_steps(build: Builder, number: Index, step: int) -> Index:
+    """The largest multiple of ``step`` that is not more."""
+    trips = build.insert(arith.DivuiOp(build.index(number), build.index(step)))
+    return build.times(trips, step)
 
 
 def chunk_at(ev: Evaluator) -> At:
