@@ -35,6 +35,32 @@ func.func @elementwise(%X: !matrix, %Y: !matrix, %n: index, %grid: index) attrib
   func.return
 }
 
+// Behind all that is loaded there is only padding: the sum goes on to the tile's width in
+// a loop without loads.
+// CHECK-LABEL: @sum_of_exponentials
+// CHECK:       scf.for
+// CHECK:       vector.load {{.*}} vector<16xf32>
+// CHECK:       scf.for
+// CHECK:       vector.maskedload
+// CHECK:       scf.for
+// CHECK-NOT:   load
+// CHECK:       math.exp
+// CHECK:       vector.reduction <add>
+func.func @sum_of_exponentials(%X: !matrix, %Y: !matrix, %n: index, %grid: index) attributes {xetile.alias_groups = array<i64: -1, -1, -1>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.parallel (%p) = (%c0) to (%grid) step (%c1) {
+    %x = xetile.init_tile %X[%p, 0], [%n, %n], [%n, 1] : !matrix -> !xetile.tile<1x128xf32>
+    %y = xetile.init_tile %Y[%p, 0], [%n, %n], [%n, 1] : !matrix -> !xetile.tile<1x1xf32>
+    %v = xetile.load_tile %x : !xetile.tile<1x128xf32> -> vector<1x128xf32>
+    %e = math.exp %v : vector<1x128xf32>
+    %s = xetile.tile_reduce <add>, %e [1] : vector<1x128xf32> -> vector<1x1xf32>
+    xetile.store_tile %s, %y : vector<1x1xf32>, !xetile.tile<1x1xf32>
+    scf.reduce
+  }
+  func.return
+}
+
 // A tile that may begin before its matrix: masks everywhere. (The last three arguments
 // are the grid, which is positive.)
 // CHECK-LABEL: @may_be_negative
