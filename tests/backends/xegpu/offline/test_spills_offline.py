@@ -132,6 +132,7 @@ NORM_HALVES = "bf16[M,32] bf16[32,32] bf16[32,32] bf16[M,32] f32"
         (norm_folded_rows, NORM_FOLDED, {**FOLDED, "CENTERED": True}),
         (norm_folded_rows, NORM_HALVES, {**HALVES, "CENTERED": True}),
         (norm_rows, NORM, {**EIGHT, "CENTERED": True}),
+        (norm_rows, NORM, {"ACC": f32, "WIDTH": 8192, "CENTERED": True}),
     ],
 )
 def test_rows_of_any_memory(kernel, types: str, constants, target: str) -> None:
