@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from xetl import xetile
 from xetl.errors import LaunchError
 from xetl.language.dtypes import i64
 from xetl.language.ops import next_power_of_2
-from xetl.ops.declarations import ArrayLike, Call, Context, Operand, result
+from xetl.ops.declarations import ArrayLike, Call, Context, Operand, Step, result
 from xetl.ops.declare import function
 from xetl.ops.extremes import Extremes
 from xetl.ops.product import matrix, put
@@ -20,6 +20,10 @@ from xetl.xetile import Array, Vector, constexpr
 
 _LONGEST = 1 << 14
 """Elements of a row, which a program holds."""
+
+_FEW = 8
+"""Up to so many times k elements a row is sorted: each of the k costs 14 ns, to sort 16
+55 ns, 64 155 and 256 760 (AVX-512)."""
 
 
 @xetile.function
@@ -96,20 +100,27 @@ def _backward(context: Context, grad: Any, _: Any) -> Mapping[str, Any]:
     return {"input": zeros.scatter(dim, places, grad)}
 
 
+def _sorted(
+    x: Operand, made: Sequence[Operand], dim: int, descending: bool, width: int
+) -> Step | None:
+    """The launch that sorts rows; results may have fewer elements."""
+    padding = float("nan")
+    if not x.dtype.is_float:
+        padding = limit_of("max" if descending else "min", x.dtype)
+    views, constants = [row_view(x.ndim, dim)] * 3, (descending, padding, width)
+    return rows(sort_rows, (x, *made), views, constants)
+
+
 @function(results=2, backward=_backward, saves=["result1"])
 def sort_with_indices(
     input: ArrayLike, dim: int, descending: bool, *, out: ArrayLike = None
 ) -> Any:
     """What `sort` gives."""
     dim = find_dim("sort", input, dim)
-    width, view = _width("sort", input, dim), row_view(input.ndim, dim)
-    padding = float("nan")
-    if not input.dtype.is_float:
-        padding = limit_of("max" if descending else "min", input.dtype)
-    constants = (descending, padding, width)
+    width = _width("sort", input, dim)
 
     def steps(made: Any) -> Any:
-        return [rows(sort_rows, (input, *made), [view] * 3, constants)]
+        return [_sorted(input, made, dim, descending, width)]
 
     return Call((result(input.shape, input.dtype), result(input.shape, i64)), steps)
 
@@ -130,6 +141,8 @@ def topk_with_indices(
     shape = (*input.shape[:dim], k, *input.shape[dim + 1 :]) if input.shape else ()
 
     def steps(made: Any) -> Any:
+        if width <= _FEW * k:
+            return [_sorted(input, made, dim, largest, width)]
         constants = (largest, padding, acc, k, width)
         return [rows(topk_rows, (input, *made), [view] * 3, constants)]
 
