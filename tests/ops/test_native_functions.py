@@ -322,3 +322,22 @@ def test_arrays_that_changed_meanwhile(general: list[str]) -> None:
     x.untyped_storage().resize_(0)
     with pytest.raises(LaunchError, match="storage"):
         ops.relu(x)
+
+
+def test_convolutions(general: list[str]) -> None:
+    x, weight, row = matrix(6, 20).reshape(2, 3, 20), matrix(4, 9), matrix(4)
+    weight, out = weight.reshape(4, 3, 3), torch.empty(2, 4, 20)
+    image, taps = matrix(15, 20).reshape(3, 5, 20), matrix(4, 27).reshape(4, 3, 3, 3)
+    functional = torch.nn.functional
+    for _ in range(3):
+        for given in (x, x[0]):
+            found = ops.conv1d(given, weight, row, padding=1)
+            wanted = functional.conv1d(given, weight, row, padding=1)
+            torch.testing.assert_close(found, wanted, atol=1e-5, rtol=1e-5)
+        found = ops.conv2d(image, taps, stride=2)
+        wanted = functional.conv2d(image, taps, stride=2)
+        torch.testing.assert_close(found, wanted, atol=1e-5, rtol=1e-5)
+        assert ops.conv1d(x, weight, padding=1, out=out) is out
+        wanted = functional.conv1d(x, weight, padding=1)
+        torch.testing.assert_close(out, wanted, atol=1e-5, rtol=1e-5)
+    assert general == ["convolution"] * 4

@@ -8,8 +8,9 @@ The gradient of a convolution by its weight: products that sum over pixels.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, ParamSpec, TypeAlias, cast
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -46,8 +47,9 @@ from xetl.ops.declarations import (
     result,
     temporary,
 )
-from xetl.ops.declare import function
+from xetl.ops.declare import FUNCTIONS, Function, Outer, function, is_traced
 from xetl.ops.operands import Numbers
+from xetl.ops.repeated import Arguments
 from xetl.ops.rules import Shape, wrong_shape
 from xetl.ops.views import floats, sums_of, width_of
 from xetl.runtime.call_site import at_caller
@@ -162,6 +164,8 @@ def _shift(
 Dims: TypeAlias = Sequence[int]
 """Numbers that torch takes as a list."""
 
+P = ParamSpec("P")
+
 Size: TypeAlias = "int | Sequence[int]"
 """One number for all dimensions, or one for each."""
 
@@ -260,10 +264,40 @@ def convolution_by_weight(
     )
 
 
+class _Convolution(Function):
+    """`conv1d` or `conv2d`, of which torch's operators know as a convolution."""
+
+    def _called(self, *args: Any, **kwargs: Any) -> Any:
+        values = self.complete(args, kwargs)
+        try:
+            if not is_traced() and self.way_of(values) is None:
+                return self._compute(values, (args, kwargs))
+            return _convolved(self.name, *values, compute=convolution)
+        except XetlError as error:
+            raise at_caller(error) from None
+
+    def _compute(
+        self, values: list[Any], call: Arguments, outer: Outer | None = None
+    ) -> Any:
+        def compute(*arguments: Any) -> Any:
+            image = Outer(values[:3], self.natives, partial(_as_given, *values[:2]))
+            return inner.compute_for(image, call, [*arguments])
+
+        inner = FUNCTIONS["xetl::convolution"]
+        *_, out = values
+        how = convolution if out is not None else compute
+        return _convolved(self.name, *values, compute=how)
+
+
+def _public(rule: Callable[P, Any]) -> Callable[P, Any]:
+    return cast("Callable[P, Any]", _Convolution(rule.__name__, rule).public)
+
+
+@_public
 def conv2d(
-    input: Any,
-    weight: Any,
-    bias: Any = None,
+    input: ArrayLike,
+    weight: ArrayLike,
+    bias: ArrayLike | None = None,
     stride: Size = 1,
     padding: Size | str = 0,
     dilation: Size = 1,
@@ -297,14 +331,13 @@ def conv2d(
     Raises:
         LaunchError: shapes (X0827) or dtypes (X0828) do not fit.
     """
-    how = (stride, padding, dilation, groups)
-    return _convolved("conv2d", 2, input, weight, bias, how, out)
 
 
+@_public
 def conv1d(
-    input: Any,
-    weight: Any,
-    bias: Any = None,
+    input: ArrayLike,
+    weight: ArrayLike,
+    bias: ArrayLike | None = None,
     stride: Size = 1,
     padding: Size | str = 0,
     dilation: Size = 1,
@@ -324,34 +357,44 @@ def conv1d(
         groups: of channels.
         out: where the result goes.
     """
-    how = (stride, padding, dilation, groups)
-    return _convolved("conv1d", 1, input, weight, bias, how, out)
 
 
 def _convolved(
-    name: str, rank: int, x: Any, weight: Any, bias: Any, how: Any, out: Any
+    name: str,
+    x: Any,
+    weight: Any,
+    bias: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    groups: int,
+    out: Any,
+    *,
+    compute: Callable[..., Any],
 ) -> Any:
-    stride, padding, dilation, groups = how
-    try:
-        _check(name, rank, x, weight, bias, groups)
-        stride, dilation = (_numbers(name, rank, each) for each in (stride, dilation))
-        sides = _padding(name, rank, padding, weight.shape[2:], stride, dilation)
-        if rank == 1:
-            stride, dilation, sides = (1, *stride), (1, *dilation), (0, *sides)
-            sides = (0, sides[1], 0, sides[2])
-        _check_size(name, x.shape[-rank:], weight.shape[2:], sides, dilation, rank)
-        # A row, and a batch of one.
-        row = (..., None, slice(None)) if rank == 1 else ...
-        each = (None, ...) if x.ndim == rank + 1 else ...
-        to = None if out is None else out[row][each]
-        arguments = (x[row][each], weight[row], bias, stride, sides, dilation, groups)
-        found = convolution(*arguments, out=to)
-    except XetlError as error:
-        raise at_caller(error) from None
-    if out is not None:
-        return out
-    found = found[0] if x.ndim == rank + 1 else found
-    return found[..., 0, :] if rank == 1 else found
+    """What the function of that name gives, by one of images with a batch."""
+    rank = 1 if name == "conv1d" else 2
+    _check(name, rank, x, weight, bias, groups)
+    stride, dilation = (_numbers(name, rank, each) for each in (stride, dilation))
+    sides = _padding(name, rank, padding, weight.shape[2:], stride, dilation)
+    if rank == 1:
+        stride, dilation = (1, *stride), (1, *dilation)
+        sides = (0, sides[0], 0, sides[1])
+    _check_size(name, x.shape[-rank:], weight.shape[2:], sides, dilation, rank)
+    # A row, and a batch of one.
+    row = (..., None, slice(None)) if rank == 1 else ...
+    each = (None, ...) if x.ndim == rank + 1 else ...
+    arguments = (x[row][each], weight[row], bias, stride, sides, dilation, groups)
+    if out is None:
+        return _as_given(x, weight, compute(*arguments))
+    compute(*arguments, out=out[row][each])
+    return out
+
+
+def _as_given(x: Any, weight: Any, found: Any) -> Any:
+    """A result without the batch and the row that the arguments had not."""
+    found = found[0] if x.ndim == weight.ndim - 1 else found
+    return found[..., 0, :] if weight.ndim == 3 else found
 
 
 def _shape_of(x: Any) -> Shape:

@@ -13,13 +13,13 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field
-from typing import Any, ParamSpec, cast
+from typing import Any, NamedTuple, ParamSpec, cast
 
 import numpy as np
 
 from xetl.errors import LaunchError, XetlError
 from xetl.imports import import_whole
-from xetl.ops.batches import are_views
+from xetl.ops.batches import are_views, itself
 from xetl.ops.calls import Launch, Plans, kind
 from xetl.ops.declarations import Backward, Call, Operand, Step, temporary
 from xetl.ops.operands import Numbers, as_numpy, dtype_of, new_result
@@ -41,6 +41,20 @@ class _Plan:
     temporary: tuple[Operand, ...]
     steps: list[tuple[Launch, tuple[int | None, ...], tuple[float, ...]]]
     recorder: Recorder = field(default_factory=Recorder)
+
+
+class Outer(NamedTuple):
+    """The function that a user called.
+
+    Attributes:
+        inputs: its arrays, in the order of those of the function that computes it.
+        natives: what answers its calls.
+        result: gives a result as it has it.
+    """
+
+    inputs: Sequence[Any]
+    natives: Sequence[NativeFunction]
+    result: Callable[[Any], Any] = itself
 
 
 FUNCTIONS: dict[str, Function] = {}
@@ -193,7 +207,13 @@ class Function:
     def _computed(self, *args: Any, **kwargs: Any) -> Any:
         return self._compute(self.complete(args, kwargs), (args, kwargs))
 
-    def _compute(self, values: list[Any], call: Arguments) -> Any:
+    def compute_for(self, outer: Outer, call: Arguments, values: list[Any]) -> Any:
+        """`compute` by all arguments, for another function: its call is remembered."""
+        return self._compute([*values, None], call, outer)
+
+    def _compute(
+        self, values: list[Any], call: Arguments, outer: Outer | None = None
+    ) -> Any:
         if self.plain is not None:
             return self.plain(values)
         outs = self._outs(values[-1])
@@ -212,7 +232,8 @@ class Function:
             for spec, out in zip(plan.results, outs)
         ]
         if plan.steps:
-            self._launch(plan, values, call, arrays, made, places)
+            outer = outer or Outer([values[i] for i in self.arrays], self.natives)
+            self._launch(plan, values, call, arrays, made, places, outer)
         written = [values[self.places[name]] for name in self.writes]
         note_written([each for each in (*outs, *written) if each is not None])
         return made[0] if self.results == 1 else tuple(made) or None
@@ -225,6 +246,7 @@ class Function:
         arrays: Sequence[Numbers | None],
         made: Sequence[Any],
         places: Sequence[Numbers | None],
+        outer: Outer,
     ) -> None:
         like = values[self.arrays[0]]
         results = [
@@ -242,12 +264,12 @@ class Function:
             launch.run(taken, *fixed, *numbers, launched=launched)
         if self.writes and len(plan.steps) > 1:
             return  # it might be done in part, and cannot be done twice
-        objects = [*(values[i] for i in self.arrays), *made]
+        objects = [*outer.inputs, *map(outer.result, made)]
         seen = [*arrays, *results]
         count = len(call[0])
         numbers = [i if i < count else self.names[i] for i in self.numbers]
         made = Recording(call, launched, objects, seen, len(made), temporary, numbers)
-        remember(plan.recorder, made, self.natives)
+        remember(plan.recorder, made, outer.natives)
 
     def _outs(self, out: Any) -> tuple[Any, ...]:
         if out is None:
