@@ -86,12 +86,12 @@ def test_no_more_instructions_than_by_hand(target: str, dtype) -> None:
 
 
 @xetile.kernel
-def in_steps(A, B, C, PRECISION: constexpr):
+def in_steps(A, B, C, PRECISION: constexpr, BK: constexpr = 32):
     m, n = xetile.program_id(0) * 256, xetile.program_id(1) * 256
-    acc = xetile.zeros((256, 256), f32)
-    for k in range(0, A.shape[1], 32):
-        a = xetile.load_tile(xetile.init_tile(A, [m, k], (256, 32)))
-        b = xetile.load_tile(xetile.init_tile(B, [k, n], (32, 256)))
+    acc = xetile.zeros((256, 256), C.dtype)
+    for k in range(0, A.shape[1], BK):
+        a = xetile.load_tile(xetile.init_tile(A, [m, k], (256, BK)))
+        b = xetile.load_tile(xetile.init_tile(B, [k, n], (BK, 256)))
         acc = xetile.tile_mma(a, b, acc, precision=PRECISION)
     xetile.store_tile(acc, xetile.init_tile(C, [m, n], (256, 256)))
 
@@ -101,13 +101,15 @@ def in_steps(A, B, C, PRECISION: constexpr):
     ("dtype", "dpas", "most"),
     [
         ("bf16", 32, {"pvc": 59, "bmg": 55}),
+        ("i8", 32, {"pvc": 68, "bmg": 57}),
         ("f32", 64, {"pvc": 320, "bmg": 324}),
     ],
 )
 def test_instructions_of_a_step(dtype: str, dpas: int, most, target: str) -> None:
     """Matrices may begin anywhere; A of tf32 comes as the matrix unit wants it."""
-    types = f"{dtype}[M,K] {dtype}[K,N] f32[M,N]"
-    how = {"PRECISION": "tf32" if dtype == "f32" else None}
+    sums, depth = ("i32", 64) if dtype == "i8" else ("f32", 32)
+    types = f"{dtype}[M,K] {dtype}[K,N] {sums}[M,N]"
+    how = {"PRECISION": "tf32" if dtype == "f32" else None, "BK": depth}
     text = in_steps.ir("asm", types, backend="xegpu", target=target, **how)
     fast = text.split("\n// ")[0]
     # bmg: 128 bytes of tf32, as Intel's compiler orders it.
