@@ -373,7 +373,6 @@ class BackendBase(ABC):
         to be several times slower is not tried.
 
         Args:
-            artifact: the code.
             grid: None: as large as fills the machine.
             args: None: sizes of 4096.
         """
@@ -383,7 +382,6 @@ class BackendBase(ABC):
         """What its maker says of the machine: 10^9 operations and bytes a second.
 
         Args:
-            target: the machine.
             dtype: of the products.
 
         Returns:

@@ -43,7 +43,6 @@ def is_non_negative(
     """Whether a value is known to be 0 or more.
 
     Args:
-        value: an index.
         is_size: whether a block argument, not of a loop, is never negative.
     """
     known = constant_index(value)
@@ -119,7 +118,6 @@ def varying_terms(
     same for all subgroups, so a loop from one to the other is run equally often.
 
     Args:
-        value: an integer.
         differing: the values that are not the same for all.
         depth: how many operations were looked through already.
     """

@@ -63,9 +63,7 @@ def launch_form(
     """A new module with ``function`` as its kernel, and ``others`` that it calls.
 
     Args:
-        function: what to launch.
         others: functions it may call.
-        names: of its arguments.
         aliases: a number for each argument, equal for the very same view, else -1.
         subgroups: of a workgroup along x, y and z, if it is at subgroup level.
     """

@@ -83,9 +83,6 @@ def index_array(
     An index outside selects an empty view; a scalar reads 0 there.
 
     Args:
-        ctx: where it is built.
-        array: what is indexed.
-        indices: numbers.
         dims: which dims they are for; the first ones if none are given.
     """
     _check_indices(ctx, array, indices)

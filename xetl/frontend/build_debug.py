@@ -50,7 +50,6 @@ def add_stop(ctx: Context, *, step: bool = False) -> None:
     """Let a debugger stop here, with the variables that are visible.
 
     Args:
-        ctx: where.
         step: whether only one stops that steps.
     """
     names: list[str] = []

@@ -34,7 +34,6 @@ def tune(
     """Time the configs of a kernel on arrays of random numbers.
 
     Args:
-        found: the kernel and its signature.
         spaces: values of constants; empty: those the kernel is decorated with.
         sizes: of the names in the signature.
         grid: of the launch; None: the declared one.
@@ -90,7 +89,6 @@ def random_arguments(
     """Make arrays of random numbers for a signature, by the names of the arguments.
 
     Args:
-        found: the kernel and its signature.
         sizes: of the names in the signature.
         known: parameters that get their values in another way.
         is_empty: zeros instead, which take no memory until somebody looks at them.
@@ -215,7 +213,6 @@ def rank(
     """Compile a kernel with each of these constants; the best comes first.
 
     Args:
-        found: the kernel and its signature.
         tried: constants by name.
         sizes: of the names in the signature; empty: not known.
         grid: of the launch; None: the declared one.

@@ -209,13 +209,7 @@ _CANNOT = DiagnosticKind(CompileError, "X0705", "X0705")
 
 
 def refusal(op: Operation, message: str, help: str) -> XetlError:
-    """The error that an operation cannot be distributed.
-
-    Args:
-        op: the operation.
-        message: what is wrong with it.
-        help: what to write instead.
-    """
+    """The error that an operation cannot be distributed."""
     kernel: Operation = op
     while not isinstance(kernel, gpu.FuncOp | func.FuncOp):
         above = kernel.parent_op()

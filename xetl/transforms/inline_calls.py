@@ -62,8 +62,6 @@ def _inline_into(
     """Inline all calls in a function, those of its callees first.
 
     Args:
-        functions: of the module.
-        name: of the function.
         around: the functions whose callees are being inlined.
     """
     around = (*around, name)

@@ -85,10 +85,7 @@ def outside_base(
     """An index of a scatter tile is outside its base.
 
     Args:
-        op: the access.
-        tile: what it accesses.
         lane: the element of the tile.
-        who: makes the access.
         dims: index and size for each dimension of the array; none: the tile says it.
     """
     index: tuple[int, ...] = (int(tile.indices[lane]),)

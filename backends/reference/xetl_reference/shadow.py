@@ -102,11 +102,8 @@ class Shadow:
         tracked: whether races are looked for.
 
     Args:
-        name: see above.
-        view: see above.
         fresh: nothing is in it at first, and reading that is looked for.
         shared: several subgroups of a program see it.
-        tracked: see above.
     """
 
     def __init__(

@@ -45,7 +45,6 @@ class SubgroupScheduler:
         count: how many there are.
 
     Args:
-        count: see above.
         program: where the program lies in the grid, for errors.
     """
 

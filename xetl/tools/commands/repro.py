@@ -63,11 +63,9 @@ def program(
     """The text of the file.
 
     Args:
-        found: the kernel and what it is compiled for.
         file: where the kernel is.
         name: of the kernel in it.
         constants: ``NAME=VALUE`` as they were given.
-        why: what it is to show.
     """
     source = file.read_text("utf-8")
     settings = {k: v for k, v in variables().items() if k not in _LEFT_OUT}

@@ -263,8 +263,6 @@ def page(
     """The text of the page.
 
     Args:
-        said: the remarks and figures.
-        stages: the IR.
         span: first and last line of the kernel in its file.
         peak: of the machine the kernel is for, if it was measured.
     """
@@ -413,9 +411,6 @@ def explained(
     """The text of the page about ``function``.
 
     Args:
-        said: what was found when it was compiled.
-        function: the kernel's.
-        signature: what it was compiled for.
         measures: whether to draw a roofline: of a GPU by its data sheet, of a CPU by
             measuring this machine.
     """

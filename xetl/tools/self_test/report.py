@@ -44,9 +44,6 @@ def results(
     """What became of each case, in order.
 
     Args:
-        backend: that has the device.
-        device: its name.
-        names: of the cases.
         seconds: after which one counts as hanging.
         command: what Python runs; it gets backend, device and names.
     """

@@ -48,7 +48,6 @@ def export(
         signature: as for `kernel.warmup`.
         constants: compile-time values by name.
         name: what the functions in the files are called after.
-        backend: who compiles.
         target: the machine; by default the one launches use.
 
     Returns:
@@ -82,9 +81,7 @@ def shared_library(code: bytes, name: str, libraries: Sequence[str]) -> bytes:
     """Link an object.
 
     Args:
-        code: the object.
         name: of the library's file, which is what programs ask for.
-        libraries: that it needs.
 
     Raises:
         UsageError: there is no C compiler, or it refuses.
@@ -139,9 +136,7 @@ def build_files(output: Path, name: str, libraries: Sequence[str]) -> dict[Path,
     """Make both, to be put beside ``output``, an object or a shared library.
 
     Args:
-        output: the file with the code.
         name: of the kernel, and of the package that is found.
-        libraries: that the code needs.
     """
     flags = [f"-l{each}" for each in libraries]
     if output.suffix == ".so":
@@ -168,9 +163,7 @@ def compiled_files(found: Asked, output: Path, name: str) -> dict[Path, bytes]:
     """Compile a kernel; nothing is written yet.
 
     Args:
-        found: the kernel.
         output: where the code goes; ``.so`` asks for a shared library.
-        name: of the function.
 
     Raises:
         UsageError: a shared library cannot be made.

@@ -67,7 +67,6 @@ def wheel(
 
     Args:
         package: the name by which it is installed and imported.
-        version: of the package.
         kernels: facts about each kernel, JSON only, with its name as ``kernel``.
         files: code, and ``_runtime.py``, which launches it.
     """
@@ -225,7 +224,6 @@ def wheel_files(
     Args:
         kernels: at least one; their names must differ.
         package: the name of the wheel's package.
-        version: of the wheel.
         grid: Python for the grid of the first kernel; None: the declared one.
         output: the wheel, or a folder for it.
 

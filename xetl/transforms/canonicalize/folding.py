@@ -114,48 +114,32 @@ SHL = _shift(lambda a, b, bits: a << b)
 SHRS = _shift(lambda a, b, bits: signed(a, bits) >> b)
 SHRU = _shift(lambda a, b, bits: unsigned(a, bits) >> b)
 
-# Each: what it computes, then which right side changes nothing, or None.
+_ROWS: tuple[tuple[Arithmetic, int | None, type[Operation], type[Operation]], ...] = (
+    (ADD, 0, arith.AddiOp, index.AddOp),
+    (SUB, 0, arith.SubiOp, index.SubOp),
+    (MUL, 1, arith.MuliOp, index.MulOp),
+    (DIVS, 1, arith.DivsiOp, index.DivsOp),
+    (DIVU, 1, arith.DivuiOp, index.DivuOp),
+    (REMS, None, arith.RemsiOp, index.RemsOp),
+    (REMU, None, arith.RemuiOp, index.RemuOp),
+    (CEILS, 1, arith.CeildivsiOp, index.CeildivsOp),
+    (CEILU, 1, arith.CeildivuiOp, index.CeildivuOp),
+    (FLOORS, 1, arith.FloordivsiOp, index.FloordivsOp),
+    (AND, -1, arith.AndiOp, index.AndOp),
+    (OR, 0, arith.OriOp, index.OrOp),
+    (XOR, 0, arith.XoriOp, index.XorOp),
+    (MAXS, None, arith.MaxsiOp, index.MaxsOp),
+    (MINS, None, arith.MinsiOp, index.MinsOp),
+    (MAXU, 0, arith.MaxuiOp, index.MaxuOp),
+    (MINU, None, arith.MinuiOp, index.MinuOp),
+    (SHL, 0, arith.ShliOp, index.ShlOp),
+    (SHRS, 0, arith.ShrsiOp, index.ShrsOp),
+    (SHRU, 0, arith.ShruiOp, index.ShruOp),
+)
+"""What is computed, which right side changes nothing (or None), and who computes it."""
+
 BINARY: dict[type[Operation], tuple[Arithmetic, int | None]] = {
-    arith.AddiOp: (ADD, 0),
-    arith.SubiOp: (SUB, 0),
-    arith.MuliOp: (MUL, 1),
-    arith.DivsiOp: (DIVS, 1),
-    arith.DivuiOp: (DIVU, 1),
-    arith.RemsiOp: (REMS, None),
-    arith.RemuiOp: (REMU, None),
-    arith.CeildivsiOp: (CEILS, 1),
-    arith.CeildivuiOp: (CEILU, 1),
-    arith.FloordivsiOp: (FLOORS, 1),
-    arith.AndiOp: (AND, -1),
-    arith.OriOp: (OR, 0),
-    arith.XoriOp: (XOR, 0),
-    arith.MaxsiOp: (MAXS, None),
-    arith.MinsiOp: (MINS, None),
-    arith.MaxuiOp: (MAXU, 0),
-    arith.MinuiOp: (MINU, None),
-    arith.ShliOp: (SHL, 0),
-    arith.ShrsiOp: (SHRS, 0),
-    arith.ShruiOp: (SHRU, 0),
-    index.AddOp: (ADD, 0),
-    index.SubOp: (SUB, 0),
-    index.MulOp: (MUL, 1),
-    index.DivsOp: (DIVS, 1),
-    index.DivuOp: (DIVU, 1),
-    index.RemsOp: (REMS, None),
-    index.RemuOp: (REMU, None),
-    index.CeildivsOp: (CEILS, 1),
-    index.CeildivuOp: (CEILU, 1),
-    index.FloordivsOp: (FLOORS, 1),
-    index.AndOp: (AND, -1),
-    index.OrOp: (OR, 0),
-    index.XorOp: (XOR, 0),
-    index.MaxsOp: (MAXS, None),
-    index.MinsOp: (MINS, None),
-    index.MaxuOp: (MAXU, 0),
-    index.MinuOp: (MINU, None),
-    index.ShlOp: (SHL, 0),
-    index.ShrsOp: (SHRS, 0),
-    index.ShruOp: (SHRU, 0),
+    op: (compute, neutral) for compute, neutral, *ops in _ROWS for op in ops
 }
 COMMUTATIVE = {ADD, MUL, AND, OR, XOR, MAXU}
 ZERO_WITH_ITSELF = {SUB, XOR}

@@ -35,7 +35,6 @@ class Subgroups(Builder):
 
     Args:
         head: the first block of the kernel.
-        subgroups: how many there are.
         slm_limit: how many bytes of shared memory exchanges may use at a time.
     """
 
@@ -83,7 +82,6 @@ class Subgroups(Builder):
 
         Args:
             shape: of the tile of the workgroup.
-            layout: of the tile.
             part: as `distribution.origins` counts them, dimension 0 outermost.
 
         Returns:
@@ -178,10 +176,8 @@ def guarded(
     """What ``build`` adds and gives where ``condition`` holds, zeros elsewhere.
 
     Args:
-        team: of the kernel.
         condition: None: it always holds.
         types: of what ``build`` gives.
-        build: adds operations.
     """
     if condition is None:
         return list(build())

@@ -155,7 +155,6 @@ class Distributor:
         """The parts of a distributed value that a subgroup owns, in order.
 
         Args:
-            value: a value of the workgroup.
             layout: another one than it has: then it is computed there if that is
                 possible, or moves between subgroups.
         """
@@ -198,7 +197,6 @@ class Distributor:
         """Say what stands for a distributed value of the workgroup.
 
         Args:
-            value: the value that is replaced.
             parts: what this subgroup owns, in order.
             layout: how the parts are spread, if not as the map of ``value`` says.
         """

@@ -171,10 +171,7 @@ def share(
     """What the first owner of each sub-tile has, for all who share it.
 
     Args:
-        team: as for `convert_layout`.
         parts: its sub-tiles in a first owner (`Subgroups.first_owner`).
-        shape: rows and columns of the whole value.
-        layout: how it is spread.
     """
     if team.first_owner(shape, layout) is None:
         return list(parts)
@@ -250,11 +247,7 @@ def reduce_across(
     and are rounded once.
 
     Args:
-        team: as for `convert_layout`.
         kind: of `tile_reduce`.
-        parts: as for `convert_layout`.
-        shape: rows and columns of the source.
-        source: its layout.
         dims: what is combined; it keeps size 1.
         target: the layout of the result.
 

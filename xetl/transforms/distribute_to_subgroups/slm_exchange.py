@@ -160,7 +160,6 @@ class ChunkedExchange:
 
     Args:
         team: of the kernel; operations are added at its place.
-        shape: rows and columns of the tile.
         cuts: how each dimension is cut.
         element: as it is stored.
     """
@@ -207,8 +206,6 @@ class ChunkedExchange:
 
         Args:
             before: the parts as the chunks before have left them; empty for the first.
-            layout: of the parts.
-            chunk: which one.
         """
         found: list[SSAValue] = []
         for number in range(prod(rounds(self._shape, layout))):

@@ -90,11 +90,8 @@ def choose_distance(
     """The distance for a loop.
 
     Args:
-        loop: whose tiles are asked for.
         products: in its body.
         tiles: that it loads and moves, of the whole workgroup.
-        subgroups: of the workgroup.
-        device: that runs it.
     """
     latency = device.speed.memory_latency
     if not latency:
@@ -200,7 +197,6 @@ class _Kernel:
 
     Args:
         kernel: at stage ``xetile-mapped``, or at the level of subgroups.
-        device: that runs it.
         given: the user's distance.
     """
 

@@ -146,7 +146,6 @@ class _CopyBuilder(Builder):
     """A builder that copies operations out of the body of a loop.
 
     Args:
-        point: where it inserts.
         counter: takes the place of the counter of the loop.
         loop: from whose body operations may have to be copied.
     """

@@ -222,11 +222,7 @@ def strided_view(
     """Some elements of a memref as a memref of their own.
 
     Args:
-        b: the builder.
-        memory: the memref.
         offset: of the first element from the origin of the memory, in elements.
-        sizes: of the view.
-        strides: of the view.
     """
     type_ = memref_type(memory)
     # A row-major tile may not lie where rows are known to have gaps; nobody but its
@@ -305,8 +301,6 @@ def _read(
     """Load a window.
 
     Args:
-        b: the builder.
-        window: what is loaded.
         offsets: of its elements; None: its strides say it.
         other: the matrix of what stands where the mask is not set.
     """

@@ -89,7 +89,6 @@ def region_of(tile: SSAValue, count: int = 1) -> AccessRegion | None:
     """Where a tile lies; None where its elements lie anywhere.
 
     Args:
-        tile: a tile.
         count: how many of its width a load takes, one beside the other.
     """
     type_ = tile_type(tile)

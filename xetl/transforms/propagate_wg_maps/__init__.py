@@ -70,10 +70,6 @@ _Known = Callable[[Node], Layout | None]
 def find_maps(graph: Graph, device: Device) -> Layout | None:
     """Set ``label`` of every node of ``graph``.
 
-    Args:
-        graph: of a kernel.
-        device: for which maps are chosen.
-
     Returns:
         Any layout of the kernel: it says how many subgroups there are; None if the
         kernel has nothing to spread.

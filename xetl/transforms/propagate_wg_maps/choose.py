@@ -127,10 +127,7 @@ def choose_value_map(
     """The cheapest map of a value that is only read, written and reduced.
 
     Args:
-        shape: of the value.
-        bits: of an element.
         subgroups: how many there are; None: it is to be chosen.
-        device: that pays.
         together: dimensions along which it is reduced.
     """
 
@@ -192,9 +189,7 @@ def product_cost(
     """What one subgroup pays for a product with this map of C.
 
     Args:
-        product: what is computed.
         layout: of C.
-        device: that pays.
         sharers: how many values of its size the registers are for.
     """
     rows, columns = owned_shape(product.shape, layout)
@@ -270,7 +265,6 @@ def product_cycles(
     """What ``C(rows, columns) += A(rows, depth) @ B(depth, columns)`` takes at least.
 
     Args:
-        device: that computes it.
         rows: of C, in one subgroup.
         columns: of C.
         depth: columns of A.

@@ -279,10 +279,8 @@ def report_change(
     """Report that ``value`` is converted for ``user``.
 
     Args:
-        value: what changes hands.
         source: the map it has.
         wanted: the map it is needed with.
-        user: the operation that needs it.
         origin: whose map ``source`` is.
         target: whose map ``wanted`` follows from; None: every subgroup needs all.
     """
