@@ -1,7 +1,7 @@
 // RUN: xetl-opt %s --split-input-file --verify-diagnostics | filecheck %s
 // What stock operations refuse, in the order of the cases.
 
-// CHECK: operands and result must have one type
+// CHECK: `rhs` has type i64, expected i32
 func.func @f(%a: i32, %b: i64) {
   "arith.addi"(%a, %b) : (i32, i64) -> i32
   return

@@ -8,17 +8,19 @@
     res = var_result_def(like_all("init_args"))
 
 Neither the text nor a caller gives such a type.  Nor do they give one that a constraint
-fixes, as `IndexType` and `i1` do.
+fixes, as `IndexType` and `i1` do.  The verifier compares (`type_problem`): what is
+``like`` something needs no check in ``verify_``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import NamedTuple, TypeAlias
 
 from typing_extensions import TypeVar
-from xdsl.ir import Attribute, AttributeCovT, AttributeInvT
+from xdsl.ir import Attribute, AttributeCovT, AttributeInvT, SSAValue
 from xdsl.irdl import (
     AttrConstraint,
     IntConstraint,
@@ -27,6 +29,7 @@ from xdsl.irdl import (
     RangeConstraint,
     RangeLengthConstraint,
     RangeOf,
+    VariadicDef,
     VerificationContext,
     irdl_to_attr_constraint,
 )
@@ -40,19 +43,21 @@ Types: TypeAlias = list[Sequence[Attribute] | None]
 
 @dataclass(frozen=True)
 class Like(AttrConstraint[AttributeCovT]):
-    """Says how a type is computed; the verifier of the operation compares.
+    """Says how a type is computed.
 
     Attributes:
         sources: operands or results, and properties.
         function: of their types, of the first one where there are several.
         base: what the type must be besides.
         is_whole: the types are those of all values of the source instead.
+        is_binding: else the type may be given, and ``verify_`` says which are right.
     """
 
     sources: tuple[str, ...]
     function: Function
     base: AttrConstraint[AttributeCovT]
     is_whole: bool = False
+    is_binding: bool = True
 
     def verify(self, attr: Attribute, constraint_context: VerificationContext) -> None:
         """Check the base."""
@@ -62,23 +67,25 @@ class Like(AttrConstraint[AttributeCovT]):
         self, type_var_mapping: Mapping[TypeVar, AttrConstraint | IntConstraint]
     ) -> Like[AttributeCovT]:
         """Map those of the base."""
-        mapped = self.base.mapping_type_vars(type_var_mapping)
-        return Like(self.sources, self.function, mapped, self.is_whole)
+        return replace(self, base=self.base.mapping_type_vars(type_var_mapping))
 
 
 def like(
     source: str,
     *others: str | Function,
     base: IRDLAttrConstraint[AttributeInvT] = Attribute,
+    is_binding: bool = True,
 ) -> Like[AttributeInvT]:
     """The type of ``source``, or a function (the last argument) of such types.
 
-    Names of properties stand behind those of operands and results.
+    Names of properties stand behind those of operands and results.  Not `is_binding`:
+    it is what a constructor takes, and ``verify_`` checks the type.
     """
     names = [source, *(each for each in others if isinstance(each, str))]
     functions = [each for each in others if not isinstance(each, str)]
     function = functions[0] if functions else _same
-    return Like(tuple(names), function, irdl_to_attr_constraint(base))
+    constraint = irdl_to_attr_constraint(base)
+    return Like(tuple(names), function, constraint, is_binding=is_binding)
 
 
 def like_all(source: str) -> Like[Attribute]:
@@ -161,6 +168,71 @@ def infer_types(
         tables[is_result][index] = made
 
 
+class _Checks:
+    """The types of an operation that `Like` binds to others."""
+
+    def __init__(self, op_type: type[IRDLOperation]) -> None:
+        definition = op_type.get_irdl_definition()
+        groups = (definition.operands, definition.results)
+        self._names = [[name for name, _ in group] for group in groups]
+        self._is_plain = not any(
+            isinstance(each, VariadicDef) for group in groups for _, each in group
+        )
+        rules = [(n, _element_of(each.constr)) for group in groups for n, each in group]
+        free = [n for n, r in rules if not (isinstance(r, Like) and r.is_binding)]
+        self._steps = plan_types(op_type, free)
+
+    def problem(self, op: IRDLOperation) -> str | None:
+        """Which type differs from what follows from the others, in words."""
+        types = self._types(op) if self._steps else ()
+        for (is_result, index), sources, named, function, is_whole in self._steps:
+            found = types[is_result][index]
+            given = [types[source.is_result][source.position] for source in sources]
+            if not found or not all(given):  # of an optional operand that is absent
+                continue
+            expected = given[0]
+            if not is_whole:
+                properties = [op.properties.get(name) for name in named]
+                made = function(*(each[0] for each in given), *properties)
+                expected = [made] * len(found) if isinstance(made, Attribute) else made
+            if [*found] != [*expected]:
+                texts = (", ".join(map(str, each)) for each in (found, expected))
+                name = self._names[is_result][index]
+                return "`{}` has type {}, expected {}".format(name, *texts)
+        return None
+
+    def _types(self, op: IRDLOperation) -> Sequence[Sequence[Sequence[Attribute]]]:
+        if self._is_plain:
+            return [[(v.type,) for v in group] for group in (op.operands, op.results)]
+        return [[_types_of(getattr(op, n)) for n in names] for names in self._names]
+
+
+def _types_of(
+    values: SSAValue | Sequence[SSAValue] | None,
+) -> Sequence[Attribute]:
+    if isinstance(values, SSAValue):
+        return (values.type,)
+    return [each.type for each in values or ()]
+
+
+@cache
+def _checks_of(op_type: type[IRDLOperation]) -> _Checks:
+    return _Checks(op_type)
+
+
+def type_problem(op: IRDLOperation) -> str | None:
+    """Which type is not the one that follows from the others, in words; None: all are.
+
+    Types from which nothing can follow are left to ``verify_``.
+    """
+    try:
+        return _checks_of(type(op)).problem(op)
+    except TypeError as problem:
+        return str(problem)
+    except IndexError:
+        return None
+
+
 def is_inferred(constraint: RangeConstraint) -> bool:
     """Whether a type that satisfies this is not given."""
     return _rule_of(constraint) is not None
@@ -172,15 +244,17 @@ class _Rule(NamedTuple):
     is_whole: bool = False
 
 
-def _rule_of(constraint: RangeConstraint) -> _Rule | None:
+def _element_of(constraint: RangeConstraint) -> AttrConstraint | None:
     if isinstance(constraint, RangeLengthConstraint):
         constraint = constraint.constraint
-    if not isinstance(constraint, RangeOf):
-        return None
-    element = constraint.constr
+    return constraint.constr if isinstance(constraint, RangeOf) else None
+
+
+def _rule_of(constraint: RangeConstraint) -> _Rule | None:
+    element = _element_of(constraint)
     if isinstance(element, Like):
         return _Rule(element.sources, element.function, element.is_whole)
-    if element.can_infer(set()):
+    if element is not None and element.can_infer(set()):
         only: Attribute = element.infer(VerificationContext())
         return _Rule((), lambda: only)
     return None

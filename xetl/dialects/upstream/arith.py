@@ -51,7 +51,7 @@ from .elementwise import (
     WideningOp,
     bit_width,
     boolean_like,
-    is_integer,
+    check_elements,
 )
 
 if TYPE_CHECKING:
@@ -219,13 +219,8 @@ class AdduiExtendedOp(XetlOp, name="arith.addui_extended"):
     assembly_format = "$lhs `,` $rhs attr-dict `:` type($lhs) `,` type($overflow)"
 
     def verify_(self) -> None:
-        """Check that there is one integer type, and its flags."""
-        type_ = self.sum.type
-        one = self.lhs.type == self.rhs.type == type_
-        check(one and is_integer(type_), "operands and sum have one type of integers")
-        expected = boolean_like(type_)
-        carry = self.overflow.type
-        check(carry == expected, "the carry is {}, found {}", expected, carry)
+        """Check that they are integers."""
+        check_elements("integer", self.sum.type)
 
 
 class ExtendedProductOp(XetlOp):
@@ -240,10 +235,8 @@ class ExtendedProductOp(XetlOp):
     assembly_format = "$lhs `,` $rhs attr-dict `:` type($lhs)"
 
     def verify_(self) -> None:
-        """Check that there is one type of integers."""
-        types = {*(o.type for o in self.operands), *self.result_types}
-        if not (len(types) == 1 and all(is_integer(each) for each in types)):
-            raise VerifyException("operands and results have one type of integers")
+        """Check that they are integers."""
+        check_elements("integer", self.low.type)
 
 
 MulsiExtendedOp = row(
@@ -410,13 +403,8 @@ class SelectOp(XetlOp, name="arith.select"):
         printer.print_attribute(self.result.type)
 
     def verify_(self) -> None:
-        """Check that values agree and the condition is i1 or of their shape."""
+        """Check that the condition is i1 or of the values' shape."""
         type_, condition = self.result.type, self.condition.type
-        if not (self.true_value.type == type_ == self.false_value.type):
-            raise VerifyException(
-                f"select needs one type, found {self.true_value.type} and"
-                f" {self.false_value.type}"
-            )
         if condition not in (i1, boolean_like(type_)):
             raise VerifyException(
                 f"the condition must be i1 or i1 of shape {shape_of(type_)}, found"

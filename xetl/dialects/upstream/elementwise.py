@@ -25,7 +25,7 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.str_enum import StrEnum
 
-from ..base import Value, check, element_type, shape_of, with_element
+from ..base import Value, element_type, shape_of, with_element
 from ..operation import Common, XetlOp
 from ..traits import Elementwise
 from ..type_rules import like
@@ -115,7 +115,8 @@ def is_float(type_: Attribute) -> bool:
     return isinstance(element_type(type_), AnyFloat)
 
 
-def _check_elements(kind: str, *types: Attribute) -> None:
+def check_elements(kind: str, *types: Attribute) -> None:
+    """Check that elements are of a kind: `integer` or `float`."""
     expected = is_integer if kind == "integer" else is_float
     for found in types:
         if not expected(found):
@@ -134,15 +135,8 @@ class SameTypeOp(ElementwiseOp):
     KIND: ClassVar[str] = "integer"
 
     def verify_(self) -> None:
-        """Check that there is one type, of the right kind of elements."""
-        type_ = self.results[0].type
-        for operand in self.operands:
-            if operand.type != type_:  # no message is made where nothing is wrong
-                raise VerifyException(
-                    f"operands and result must have one type, found {operand.type} "
-                    f"and {type_}"
-                )
-        _check_elements(self.KIND, type_)
+        """Check the kind of elements."""
+        check_elements(self.KIND, self.results[0].type)
 
 
 class IntegerBinaryOp(SameTypeOp):
@@ -223,8 +217,8 @@ class CastOp(ElementwiseOp):
         source, result = self.source.type, self.result.type
         if shape_of(source) != shape_of(result):
             raise VerifyException(f"a cast keeps the shape, found {source} to {result}")
-        _check_elements(self.SOURCE, source)
-        _check_elements(self.RESULT, result)
+        check_elements(self.SOURCE, source)
+        check_elements(self.RESULT, result)
         self.verify_widths(element_type(source), element_type(result))
 
     def verify_widths(self, source: Attribute, result: Attribute) -> None:
@@ -305,11 +299,5 @@ class CompareOp(ElementwiseOp):
         return self.WORDS[self.predicate.value.data]
 
     def verify_(self) -> None:
-        """Check that both sides have one type and the result is i1 in its shape."""
-        left, right, result = self.lhs.type, self.rhs.type, self.result.type
-        check(left == right, "compared types differ: {} and {}", left, right)
-        _check_elements(self.KIND, left)
-        if result != boolean_like(left):
-            raise VerifyException(
-                f"comparing {left} gives {boolean_like(left)}, found {result}"
-            )
+        """Check the kind of elements."""
+        check_elements(self.KIND, self.lhs.type)

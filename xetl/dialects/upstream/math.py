@@ -10,7 +10,7 @@ from xdsl.irdl import operand_def, result_def, traits_def
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from ..base import check, shape_of
+from ..base import shape_of
 from ..operation import XetlOp, operations_of, row
 from ..traits import Elementwise
 from ..type_rules import like
@@ -22,6 +22,7 @@ from .elementwise import (
     IntegerBinaryOp,
     IntegerUnaryOp,
     boolean_like,
+    check_elements,
     is_float,
     is_integer,
 )
@@ -107,9 +108,7 @@ class FloatTestOp(ElementwiseOp):
 
     def verify_(self) -> None:
         """Check that the operand is of floats."""
-        type_ = self.operand.type
-        check(is_float(type_), "expected float elements, found {}", type_)
-        check(self.result.type == boolean_like(type_), "the result is of i1")
+        check_elements("float", self.operand.type)
 
 
 IsnanOp = row(FloatTestOp, "math.isnan", "Whether it is no number.")
@@ -137,7 +136,6 @@ class FpowiOp(ElementwiseOp, name="math.fpowi"):
             raise VerifyException(
                 f"expected floats and integers of one shape, found {left} and {right}"
             )
-        check(self.result.type == left, "the result has the type of the left side")
 
 
 class SincosOp(XetlOp, name="math.sincos"):
@@ -152,7 +150,7 @@ class SincosOp(XetlOp, name="math.sincos"):
 
     def verify_(self) -> None:
         """Check that the operand is of floats."""
-        check(is_float(self.operand.type), "expected float elements")
+        check_elements("float", self.operand.type)
 
 
 Math = Dialect("math", operations_of(__name__))

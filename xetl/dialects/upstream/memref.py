@@ -84,13 +84,8 @@ class LoadOp(XetlOp, name="memref.load"):
     assembly_format = "$memref custom<Indices>($indices) attr-dict `:` type($memref)"
 
     def verify_(self) -> None:
-        """Check indices and the result."""
+        """Check indices."""
         check_access(self.memref, self.indices)
-        element = memref_type(self.memref).element_type
-        if self.result.type != element:
-            raise VerifyException(
-                f"the memref holds {element}, the result is {self.result.type}"
-            )
 
 
 class StoreOp(XetlOp, name="memref.store"):
@@ -108,13 +103,8 @@ class StoreOp(XetlOp, name="memref.store"):
     )
 
     def verify_(self) -> None:
-        """Check indices and the value."""
+        """Check indices."""
         check_access(self.memref, self.indices)
-        element = memref_type(self.memref).element_type
-        if self.value.type != element:
-            raise VerifyException(
-                f"the memref holds {element}, the value is {self.value.type}"
-            )
 
 
 class _AllocLike(XetlOp):
@@ -198,7 +188,7 @@ class AtomicRmwOp(XetlOp, name="memref.atomic_rmw", makers={"kind": _atomic_kind
     """Combine one element with a value, atomically; gives the old one."""
 
     kind = prop_def(IntegerAttr | StringAttr)
-    value = operand_def()
+    value = operand_def(like("memref", element_of))
     memref = operand_def(MemRefType)
     indices = var_operand_def(IndexType)
     result = result_def(like("value"))
@@ -219,13 +209,8 @@ class AtomicRmwOp(XetlOp, name="memref.atomic_rmw", makers={"kind": _atomic_kind
         return ATOMIC_KINDS[self.kind.value.data]
 
     def verify_(self) -> None:
-        """Check indices and the value."""
+        """Check indices."""
         check_access(self.memref, self.indices)
-        element = memref_type(self.memref).element_type
-        if not (self.value.type == element == self.result.type):
-            raise VerifyException(
-                f"the memref holds {element}, the value is {self.value.type}"
-            )
 
 
 _HIDDEN_OF_GLOBAL = ("sym_name", "sym_visibility", "constant", "type", "initial_value")

@@ -137,12 +137,6 @@ class ExtractStridedMetadataOp(XetlOp, name="memref.extract_strided_metadata"):
     def _rank(self) -> int:
         return (len(self.results) - 2) // 2
 
-    def verify_(self) -> None:
-        """Check the number of results."""
-        expected = 2 + 2 * memref_type(self.source).get_num_dims()
-        found = len(self.results)
-        check(found == expected, "expected {} results, found {}", expected, found)
-
 
 class _StridedView(XetlOp):
     """Elements from offsets on, as many as sizes say, strides apart."""

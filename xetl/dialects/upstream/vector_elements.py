@@ -188,7 +188,6 @@ class InsertStridedSliceOp(XetlOp, name="vector.insert_strided_slice"):
             )
         _check_inside(whole, self.offsets, [*[1] * lead, *part.get_shape()])
         check(set(_tuple(self.stride_list)) <= {1}, "strides must be 1")
-        check(self.result.type == whole, "the result has the type of dest")
 
 
 def _shuffled(rows: Attribute, mask: Attribute) -> Attribute:
@@ -272,13 +271,6 @@ class InterleaveOp(XetlOp, name="vector.interleave"):
     traits = traits_def(Pure())
     assembly_format = "$lhs `,` $rhs attr-dict `:` type($lhs) `->` type($result)"
 
-    def verify_(self) -> None:
-        """Check that the result has twice the elements."""
-        expected = _doubled(self.lhs.type)
-        check(self.rhs.type == self.lhs.type, "both sides must have one type")
-        if self.result.type != expected:
-            raise VerifyException(f"the result is {expected}, found {self.result.type}")
-
 
 class DeinterleaveOp(XetlOp, name="vector.deinterleave"):
     """Elements at even and at odd places of the last dimension."""
@@ -292,14 +284,9 @@ class DeinterleaveOp(XetlOp, name="vector.deinterleave"):
     )
 
     def verify_(self) -> None:
-        """Check that the results have half of the elements."""
+        """Check that the elements can be halved."""
         type_ = vector_type(self.source)
         check(type_.get_shape()[-1] % 2 == 0, "{} has an odd number of elements", type_)
-        expected = _with_last(type_, 1, 2)
-        if list(self.result_types) != [expected, expected]:
-            raise VerifyException(
-                f"the results are {expected}, found {list(self.result_types)}"
-            )
 
 
 class OuterproductOp(XetlOp, name="vector.outerproduct"):
@@ -317,16 +304,13 @@ class OuterproductOp(XetlOp, name="vector.outerproduct"):
     )
 
     def verify_(self) -> None:
-        """Check ranks and types."""
+        """Check ranks and elements."""
         left, right = vector_type(self.lhs), self.rhs.type
         ranks = [left.get_num_dims()]
         if is_vector(right):
             ranks.append(right.get_num_dims())
         check(set(ranks) == {1}, "both sides have rank 1, found {} and {}", left, right)
         check(element_type(right) == left.element_type, "element types differ")
-        expected = _product_type(left, right)
-        found = self.result.type if self.acc is None else self.acc.type
-        check(found == expected, "the product is {}, found {}", expected, found)
 
 
 class SplatOp(XetlOp, name="vector.splat"):

@@ -49,10 +49,8 @@ def check_base(base: SSAValue, indices: Sequence[SSAValue], vector: Attribute) -
         raise VerifyException(f"the memref holds {element}, the vector is {vector}")
 
 
-def check_mask(mask: SSAValue, vector: Attribute) -> None:
-    """Check that a mask has one bit for each element."""
-    expected = VectorType(i1, shape_of(vector))
-    check(mask.type == expected, "the mask is {}, expected {}", mask.type, expected)
+def _mask_of(vector: Attribute) -> Attribute:
+    return VectorType(i1, shape_of(vector))
 
 
 class LoadOp(XetlOp, name="vector.load"):
@@ -99,7 +97,7 @@ class MaskedloadOp(XetlOp, name="vector.maskedload"):
 
     base = operand_def(MemRefType)
     indices = var_operand_def(IndexType)
-    mask = operand_def(VectorType)
+    mask = operand_def(like("pass_thru", _mask_of, base=VectorType))
     pass_thru = operand_def(VectorType)
     alignment = opt_prop_def(IntegerAttr)
     result = result_def(like("pass_thru", base=VectorType))
@@ -111,10 +109,8 @@ class MaskedloadOp(XetlOp, name="vector.maskedload"):
     )
 
     def verify_(self) -> None:
-        """Check indices, mask and vectors."""
+        """Check indices and element type."""
         check_base(self.base, self.indices, self.result.type)
-        check_mask(self.mask, self.result.type)
-        check(self.pass_thru.type == self.result.type, "pass_thru and result differ")
 
 
 class MaskedstoreOp(XetlOp, name="vector.maskedstore"):
@@ -122,7 +118,7 @@ class MaskedstoreOp(XetlOp, name="vector.maskedstore"):
 
     base = operand_def(MemRefType)
     indices = var_operand_def(IndexType)
-    mask = operand_def(VectorType)
+    mask = operand_def(like("value", _mask_of, base=VectorType))
     value = operand_def(VectorType)
     alignment = opt_prop_def(IntegerAttr)
 
@@ -133,9 +129,8 @@ class MaskedstoreOp(XetlOp, name="vector.maskedstore"):
     )
 
     def verify_(self) -> None:
-        """Check indices, mask and vector."""
+        """Check indices and element type."""
         check_base(self.base, self.indices, self.value.type)
-        check_mask(self.mask, self.value.type)
 
 
 class GatherOp(XetlOp, name="vector.gather"):
@@ -144,7 +139,7 @@ class GatherOp(XetlOp, name="vector.gather"):
     base = operand_def(MemRefType)
     indices = var_operand_def(IndexType)
     index_vec = operand_def(VectorType)
-    mask = operand_def(VectorType)
+    mask = operand_def(like("pass_thru", _mask_of, base=VectorType))
     pass_thru = operand_def(VectorType)
     alignment = opt_prop_def(IntegerAttr)
     result = result_def(like("pass_thru", base=VectorType))
@@ -157,9 +152,8 @@ class GatherOp(XetlOp, name="vector.gather"):
     )
 
     def verify_(self) -> None:
-        """Check indices, mask and vectors."""
+        """Check indices, element type and the shape of `index_vec`."""
         check_base(self.base, self.indices, self.result.type)
-        check_mask(self.mask, self.result.type)
         shape = self.result.type.get_shape()
         if vector_type(self.index_vec).get_shape() != shape:
             raise VerifyException(
@@ -173,7 +167,7 @@ class ScatterOp(XetlOp, name="vector.scatter"):
     base = operand_def(MemRefType)
     indices = var_operand_def(IndexType)
     index_vec = operand_def(VectorType)
-    mask = operand_def(VectorType)
+    mask = operand_def(like("value", _mask_of, base=VectorType))
     value = operand_def(VectorType)
     alignment = opt_prop_def(IntegerAttr)
 
@@ -185,9 +179,8 @@ class ScatterOp(XetlOp, name="vector.scatter"):
     )
 
     def verify_(self) -> None:
-        """Check indices, mask and vector."""
+        """Check indices and element type."""
         check_base(self.base, self.indices, self.value.type)
-        check_mask(self.mask, self.value.type)
 
 
 def minor_identity(memory_rank: int, vector_rank: int) -> AffineMapAttr:
@@ -198,10 +191,6 @@ def minor_identity(memory_rank: int, vector_rank: int) -> AffineMapAttr:
 
 def _flags(values: Sequence[bool]) -> ArrayAttr[IntegerAttr]:
     return ArrayAttr([BoolAttr(int(value), i1) for value in values])
-
-
-def _mask_of(vector: Attribute) -> Attribute:
-    return VectorType(i1, shape_of(vector))
 
 
 def _defaults(vector: str) -> Defaults:
@@ -226,9 +215,8 @@ class _TransferOp(XetlOp, makers={"in_bounds": _flags}):
         base: SSAValue,
         indices: Sequence[SSAValue],
         vector: VectorType[Attribute],
-        mask: SSAValue | None,
     ) -> None:
-        """Check indices, element types, mask and flags."""
+        """Check indices, element types and flags."""
         memory = memref_type(base)
         rank = memory.get_num_dims()
         check(rank == len(indices), "expected {} indices, found {}", rank, len(indices))
@@ -241,9 +229,6 @@ class _TransferOp(XetlOp, makers={"in_bounds": _flags}):
             raise VerifyException(
                 "in_bounds needs one entry for each dimension of the vector"
             )
-        expected = VectorType(i1, vector.shape)
-        if mask is not None and mask.type != expected:
-            raise VerifyException(f"the mask must be {expected}")
 
 
 class TransferReadOp(_TransferOp, name="vector.transfer_read"):
@@ -264,10 +249,8 @@ class TransferReadOp(_TransferOp, name="vector.transfer_read"):
     )
 
     def verify_(self) -> None:
-        """Check indices, types and mask."""
-        self.check_transfer(self.base, self.indices, self.result.type, self.mask)
-        if self.padding.type != self.result.type.element_type:
-            raise VerifyException("the padding is one element")
+        """Check indices, element types and flags."""
+        self.check_transfer(self.base, self.indices, self.result.type)
 
 
 class TransferWriteOp(_TransferOp, name="vector.transfer_write"):
@@ -287,6 +270,5 @@ class TransferWriteOp(_TransferOp, name="vector.transfer_write"):
     )
 
     def verify_(self) -> None:
-        """Check indices, types and mask."""
-        value = vector_type(self.value)
-        self.check_transfer(self.base, self.indices, value, self.mask)
+        """Check indices, element types and flags."""
+        self.check_transfer(self.base, self.indices, vector_type(self.value))

@@ -81,7 +81,6 @@ class ReductionOp(XetlOp, name="vector.reduction"):
         type_ = vector_type(self.source)
         check(type_.get_num_dims() <= 1, "expected rank 1, found {}", type_)
         _check_kind(self.kind, type_.element_type)
-        check(self.result.type == type_.element_type, "the result is one element")
 
 
 class MultiReductionOp(XetlOp, name="vector.multi_reduction"):
@@ -116,10 +115,10 @@ class MultiReductionOp(XetlOp, name="vector.multi_reduction"):
         shape = [n for dim, n in enumerate(type_.get_shape()) if dim not in dims]
         element = type_.element_type
         expected = VectorType(element, shape) if shape else element
-        if not (self.acc.type == expected == self.result.type):
+        if self.acc.type != expected:
             raise VerifyException(
                 f"reducing {list(dims)} of {type_} gives {expected}, found"
-                f" {self.acc.type} to {self.result.type}"
+                f" {self.acc.type}"
             )
 
 
@@ -133,11 +132,6 @@ class FmaOp(XetlOp, name="vector.fma"):
 
     traits = traits_def(Pure(), Elementwise())
     assembly_format = "$lhs `,` $rhs `,` $acc attr-dict `:` type($lhs)"
-
-    def verify_(self) -> None:
-        """Check that there is one type."""
-        types = {*self.operand_types, self.result.type}
-        check(len(types) == 1, "operands and result must have one type")
 
 
 def _map(dims: Sequence[int], rank: int) -> AffineMapAttr:
@@ -264,4 +258,3 @@ class ContractOp(XetlOp, name="vector.contract"):
                     raise VerifyException(
                         f"iterator d{dim} has extent {known} and {extent}"
                     )
-        check(self.acc.type == self.result.type, "acc and result must have one type")

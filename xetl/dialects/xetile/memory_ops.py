@@ -320,11 +320,6 @@ class UpdateTileOffsetOp(XetlOp, name="xetile.update_tile_offset"):
         """Check that offsets or indices fit the tile."""
         self.verify_lists()
         tile = tile_type(self.tile)
-        if self.result.type != tile:
-            raise VerifyException(
-                f"the moved tile has the type of the tile {tile}, found"
-                f" {self.result.type}"
-            )
         if not tile.scattered:
             found = len(self.mixed_offsets)
             if not (found == 2 and self.indices is None):
@@ -356,11 +351,10 @@ class LoadGatherOp(TileAccess, name="xetile.load_gather"):
     )
 
     def verify_(self) -> None:
-        """Check tile, mask, padding and result."""
+        """Check tile, mask and padding."""
         tile = self.tile_type
         check(tile.scattered, "load_gather needs a scattered tile; use load_tile")
         check_mask(self.mask.type, tile)
-        check_vector("the result", self.result.type, tile)
         check_padding(self.padding, tile)
 
 
@@ -423,14 +417,13 @@ class AtomicRmwTileOp(
         return given is not None and element_type(given.type) != i1
 
     def verify_(self) -> None:
-        """Check kind, value, mask and result."""
+        """Check kind, value and mask."""
         tile, kind = self.tile_type, self.kind.data
         if not kind_fits(normalize_kind(kind), tile.element_type):
             raise VerifyException(
                 f"`{kind}` does not combine elements of type {tile.element_type}"
             )
         check_vector("the value", self.value.type, tile)
-        check_vector("the result", self.result.type, tile)
         if self.mask is not None:
             check_mask(self.mask.type, tile)
         if self.expected is not None:
