@@ -44,7 +44,8 @@ def read_module(text: str, dialects: Iterable[Dialect] = ()) -> ModuleOp:
     if any(merged):
         _verify(text, module)
     for function in functions_of(module):
-        function.attributes.setdefault(LEVEL, StringAttr(_level(function)))
+        level = WORKGROUP if used_maps(function) else SUBGROUP
+        function.attributes.setdefault(LEVEL, StringAttr(level))
     return module
 
 
@@ -99,10 +100,6 @@ def location_of(op: Operation) -> tuple[int, int] | None:
             return location.line.data, location.column.data
         found = found.parent_op()
     return None
-
-
-def _level(function: Function) -> str:
-    return WORKGROUP if used_maps(function) else SUBGROUP
 
 
 def _verify(text: str, module: ModuleOp) -> None:

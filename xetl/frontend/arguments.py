@@ -86,13 +86,16 @@ class Call:
         node = self.args[at].node if at else self.node
         return self.ctx.error(code, message, node, label=label, notes=notes, help=help)
 
+    def wrong_kind(self, name: str, wanted: str) -> CompileError:
+        """The error for an argument that is no ``wanted``."""
+        what = f"`{name}` of `{self.name}`"
+        return wrong_kind(self.ctx, what, wanted, self.args[name])
+
     def vector(self, name: str, *, blocked: bool = False) -> Vector:
         """A parameter that must be a vector, of rank 1 or 2 unless ``blocked``."""
         value = self.value(name)
         if not isinstance(value, Vector):
-            raise wrong_kind(
-                self.ctx, f"`{name}` of `{self.name}`", "a vector", self.args[name]
-            )
+            raise self.wrong_kind(name, "a vector")
         if not blocked:
             refuse_blocked(self.ctx, self.name, self.args[name])
         return value
@@ -100,9 +103,8 @@ class Call:
     def tile(self, name: str, scattered: bool | None = None) -> Tile:
         """A parameter that must be a tile; ``scattered`` says of which sort."""
         value = self.value(name)
-        what = f"`{name}` of `{self.name}`"
         if not isinstance(value, Tile):
-            raise wrong_kind(self.ctx, what, "a tile", self.args[name])
+            raise self.wrong_kind(name, "a tile")
         if scattered is not None and value.scattered != scattered:
             wanted = "a scatter tile" if scattered else "a plain tile"
             advice = (
@@ -112,7 +114,7 @@ class Call:
             )
             raise self.error(
                 "X0306",
-                f"{what} must be {wanted}",
+                f"`{name}` of `{self.name}` must be {wanted}",
                 name,
                 label=f"is {describe(value)}",
                 help=advice,
@@ -173,17 +175,13 @@ class Call:
         """A parameter that must be a number known when compiling."""
         value = self.constant(name, "a number")
         if not is_number(value):
-            raise wrong_kind(
-                self.ctx, f"`{name}` of `{self.name}`", "a number", self.args[name]
-            )
+            raise self.wrong_kind(name, "a number")
         return value
 
     def scalar(self, name: str) -> Value:
         """A parameter that must be a number, of either time."""
         if not is_scalar(self.value(name)):
-            raise wrong_kind(
-                self.ctx, f"`{name}` of `{self.name}`", "a number", self.args[name]
-            )
+            raise self.wrong_kind(name, "a number")
         return self.value(name)
 
     def int_list(self, name: str) -> list[int]:

@@ -261,15 +261,11 @@ def matrix_base(ctx: Context, array: Array) -> Base:
             unit_dim=None if array.unit_dim is None else 1,
             plain=False,
         )
-    return _base(ctx, array)
+    return base_of(ctx, array)
 
 
-def row_base(ctx: Context, array: Array) -> Base:
-    """The memref of a rank-1 array: the base of a scatter tile."""
-    return _base(ctx, array)
-
-
-def _base(ctx: Context, array: Array) -> Base:
+def base_of(ctx: Context, array: Array) -> Base:
+    """The memref of an array, of its own rank."""
     source = as_memref(ctx, array)
     if all(isinstance(size, int) for size in (*array.sizes, *array.strides)):
         return Base(source, (), (), array.unit_dim)  # static: its type says all

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
 from types import ModuleType
 
 from xetl.errors import did_you_mean
@@ -31,7 +30,6 @@ from xetl.frontend.types import (
 )
 from xetl.frontend.views import slice_array
 from xetl.language import ops, values
-from xetl.language.operation import body_of
 from xetl.language.ops import moves, reductions
 from xetl.language.other_names import advice_on
 from xetl.language.structures import Record
@@ -247,19 +245,8 @@ def _sliced(
             continue
         given = zip(("v", "start", "stop", "dim"), (value, start, stop, dim))
         args = {name: Arg(each, node) for name, each in given}
-        value = _inlined(ctx, moves.slice_rows, args, node)
+        value = inline_operation(ctx, moves.slice_rows, args, node)
     return value
-
-
-def _inlined(
-    ctx: Context,
-    operation: Callable[..., object],
-    args: dict[str, Arg],
-    node: ast.Subscript,
-) -> Value:
-    body = body_of(operation)
-    assert body is not None
-    return inline_operation(ctx, body, args, node)
 
 
 def _element(ctx: Context, owner: Vector, item: ast.expr, node: ast.Subscript) -> Value:
@@ -272,7 +259,7 @@ def _element(ctx: Context, owner: Vector, item: ast.expr, node: ast.Subscript) -
             raise _bad_vector_index(ctx, owner, node)
         place %= extent
     args = {"v": Arg(owner, node.value), "place": Arg(place, item)}
-    return _inlined(ctx, reductions.element, args, node)
+    return inline_operation(ctx, reductions.element, args, node)
 
 
 def _bad_vector_index(ctx: Context, owner: Vector, node: ast.Subscript) -> Exception:

@@ -200,7 +200,7 @@ def _multiple_of(call: Call) -> Value:
         raise call.error("X0204", f"nothing is a multiple of {factor}", "n")
     is_vector = isinstance(arg.value, Vector) and arg.value.dtype.is_integer
     if not is_vector and scalar_kind(call.scalar("v")) != "int":
-        raise wrong_kind(call.ctx, "`v` of `multiple_of`", "an int", arg)
+        raise call.wrong_kind("v", "an int")
     number = Arg(factor, call.args["n"].node)
     rest = Arg(arithmetic.binary(call.ctx, MOD, arg, number), call.node)
     zero = arithmetic.compare(call.ctx, COMPARISONS[ast.Eq], rest, Arg(0, call.node))
@@ -251,7 +251,7 @@ def _text(call: Call, name: str) -> tuple[str, list[Arg]]:
     if isinstance(arg.value, Text):
         return arg.value.template, [Arg(value, arg.node) for value in arg.value.values]
     if not isinstance(arg.value, str):
-        raise wrong_kind(call.ctx, f"`{name}` of `{call.name}`", "a text", arg)
+        raise call.wrong_kind(name, "a text")
     # Only `device_print` takes values, so only there braces are fields.
     return arg.value if name == "fmt" else escaped(arg.value), []
 

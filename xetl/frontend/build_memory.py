@@ -11,7 +11,7 @@ from xetl.dialects.upstream import gpu, xegpu
 from xetl.dialects.xetile import tile_type
 from xetl.dialects.xetile.types import SHARED
 from xetl.errors import did_you_mean
-from xetl.frontend.arguments import Call, wrong_kind
+from xetl.frontend.arguments import Call
 from xetl.frontend.arrays import check_element
 from xetl.frontend.build_vectors import combining_kind
 from xetl.frontend.casts import broadcast, broadcast_shapes, constant, splat
@@ -216,9 +216,7 @@ def _atomic_rmw_tile(call: Call) -> Vector:
     value = _fitting(call, tile)
     kind = call.constant("kind", "a string")
     if not isinstance(kind, str):
-        raise wrong_kind(
-            call.ctx, "`kind` of `atomic_rmw_tile`", "a string", call.args["kind"]
-        )
+        raise call.wrong_kind("kind", "a string")
     half = kind == "add" and tile.dtype.name in ("f16", "bf16")
     if tile.dtype.name not in _ATOMIC and not half:
         raise call.error(

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from xetl.dialects import xetile
 from xetl.errors import CompileError, did_you_mean
 from xetl.frontend.arguments import Call
@@ -13,7 +15,6 @@ from xetl.frontend.context import builds
 from xetl.frontend.map_attributes import maps_of
 from xetl.frontend.types import Shape, Value, Vector, describe, element_type, show_shape
 from xetl.language.dtypes import DType, bf16, f8e4m3, f8e5m2, f16, f32, f64, i8, i32, u8
-from xetl.language.operation import body_of
 from xetl.language.ops.scaled import SCALED_BLOCK, scaled_product
 
 _ACCUMULATORS = {
@@ -36,36 +37,36 @@ _PRECISIONS = (None, "tf32", "bf16x3")
 def _tile_mma(call: Call) -> Vector:
     a, b = call.vector("a", blocked=True), call.vector("b", blocked=True)
     c = None if call.value("c") is None else call.vector("c", blocked=True)
-    accumulator = _check(call, a, b)
-    shape = _product(a.shape, b.shape)
+    shape, accumulator = _check(call, a, b)
     if c is not None:
         check_addend(call, c, shape, accumulator)
     wg, _ = maps_of(call, "wg_map", shape)
-    op = xetile.TileMmaOp(
-        a.ssa,
-        b.ssa,
-        None if c is None else c.ssa,
-        acc_type=element_type(accumulator),
-        wg_map_c=wg,
-        precision=_precision(call, a.dtype),
-        a_unsigned=a.dtype.kind == "u",
-        b_unsigned=b.dtype.kind == "u",
-    )
-    return Vector(call.ctx.emit(op), shape, accumulator)
+    others = {"wg_map_c": wg, "precision": _precision(call, a.dtype)}
+    return _multiply(call, (a, b, c), shape, accumulator, **others)
 
 
 @builds("matmul")
 def _matmul(call: Call) -> Vector:
     a, b = call.vector("a"), call.vector("b")
-    accumulator = _check(call, a, b)
+    return _multiply(call, (a, b, None), *_check(call, a, b))
+
+
+def _multiply(
+    call: Call,
+    operands: tuple[Vector, Vector, Vector | None],
+    shape: Shape,
+    accumulator: DType,
+    **others: Any,
+) -> Vector:
+    a, b, c = operands
     op = xetile.TileMmaOp(
-        a.ssa,
-        b.ssa,
+        *(a.ssa, b.ssa, None if c is None else c.ssa),
         acc_type=element_type(accumulator),
         a_unsigned=a.dtype.kind == "u",
         b_unsigned=b.dtype.kind == "u",
+        **others,
     )
-    return Vector(call.ctx.emit(op), (a.shape[0], b.shape[1]), accumulator)
+    return Vector(call.ctx.emit(op), shape, accumulator)
 
 
 def _product(a: Shape, b: Shape) -> Shape:
@@ -74,8 +75,8 @@ def _product(a: Shape, b: Shape) -> Shape:
     return tuple(extent for pair in pairs for extent in pair)
 
 
-def _check(call: Call, a: Vector, b: Vector) -> DType:
-    """Check both operands; gives the accumulator's dtype."""
+def _check(call: Call, a: Vector, b: Vector) -> tuple[Shape, DType]:
+    """Check both operands; gives the shape of the product and its dtype."""
     for name, operand in (("a", a), ("b", b)):
         if len(operand.shape) == 1:
             raise call.error(
@@ -97,11 +98,11 @@ def _check(call: Call, a: Vector, b: Vector) -> DType:
             f"`{call.name}` cannot multiply {a.dtype} by {b.dtype}",
             "b" if accumulator else "a",
             label=f"is {describe(b if accumulator else a)}",
-            notes=[_made(call, "b", b)],
+            notes=[_made(b)],
             help="both sides need one dtype of f16, bf16, f32, f64, i8, u8, f8e4m3,"
             " f8e5m2: convert with `.to(...)`",
         )
-    return accumulator
+    return _product(a.shape, b.shape), accumulator
 
 
 def _one_blocked(call: Call, a: Vector, b: Vector) -> CompileError:
@@ -121,7 +122,7 @@ def _inner_extents(call: Call, a: Vector, b: Vector) -> CompileError:
         f"`{call.name}` cannot multiply {show_shape(a.shape)} by {show_shape(b.shape)}",
         "b",
         label=f"{describe(b)}, but the left tile has {_extent(a.shape[1::2])} columns",
-        notes=[_made(call, "b", b)],
+        notes=[_made(b)],
         help=f"K of {_short(a, first, 'a')} ({_extent(a.shape[1::2])}) and of"
         f" {_short(b, second, 'b')} ({_extent(b.shape[0::2])}) must agree",
     )
@@ -141,7 +142,7 @@ def _short(operand: Vector, text: str, name: str) -> str:
     return name
 
 
-def _made(call: Call, name: str, operand: Vector) -> str | None:
+def _made(operand: Vector) -> str | None:
     return operand.origin.note() if operand.origin else None
 
 
@@ -225,9 +226,7 @@ def _dot_scaled(call: Call) -> Value:
     _check_scale(call, "b_scale", columns, depth)
     if call.value("c") is not None:
         check_addend(call, call.vector("c"), (rows, columns), f32)
-    body = body_of(scaled_product)
-    assert body is not None
-    return inline_operation(call.ctx, body, call.args, call.node)
+    return inline_operation(call.ctx, scaled_product, call.args, call.node)
 
 
 def _extents(call: Call, name: str) -> Shape:

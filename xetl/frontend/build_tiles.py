@@ -140,9 +140,7 @@ def _block_base(call: Call) -> tuple[Base, Value, int]:
     if is_scalar(value) and scalar_kind(value) == "int":
         return _address_base(call), call.memory_dtype("dtype"), 0
     if not isinstance(value, Array):
-        raise wrong_kind(
-            call.ctx, "`base` of `init_tile`", "an array", call.args["base"]
-        )
+        raise call.wrong_kind("base", "an array")
     if value.rank not in (1, 2):
         raise call.error(
             "X0206",
@@ -257,9 +255,7 @@ def _order(call: Call, base: Base) -> tuple[int, int]:
 def _scatter_tile(call: Call, indices: Sequence[Arg]) -> Tile:
     array = call.value("base")
     if not isinstance(array, Array):
-        raise wrong_kind(
-            call.ctx, "`base` of `init_tile`", "an array", call.args["base"]
-        )
+        raise call.wrong_kind("base", "an array")
     shape = shape_of_indices(call.ctx, indices)
     maps = maps_of(call, "wg_map", shape)
     return scatter_tile(call.ctx, array, indices, _origin(call, shape), maps)

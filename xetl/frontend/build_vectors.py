@@ -12,7 +12,7 @@ from xetl.dialects import xetile
 from xetl.dialects.upstream import arith, vector
 from xetl.errors import did_you_mean
 from xetl.frontend import arithmetic
-from xetl.frontend.arguments import Arg, Call, wrong_kind
+from xetl.frontend.arguments import Arg, Call
 from xetl.frontend.arrays import stride_of
 from xetl.frontend.casts import (
     broadcast,
@@ -297,9 +297,7 @@ def _sugar(call: Call) -> Value:
     )
     if is_scalar(value) and call.name in ("max", "min"):
         if not is_scalar(call.value("axis")):
-            raise wrong_kind(
-                call.ctx, f"`v` of `{call.name}`", "a vector", call.args["v"]
-            )
+            raise call.wrong_kind("v", "a vector")
         op = extremum(call.name, propagate_nan=nan_wins)
         return arithmetic.binary(call.ctx, op, call.args["v"], call.args["axis"])
     value = call.vector("v")

@@ -69,13 +69,15 @@ def inline_function(
 
 
 def inline_operation(
-    ctx: Context, body: Callable[..., Any], args: Mapping[str, Arg], node: ast.AST
+    ctx: Context, operation: Callable[..., Any], args: Mapping[str, Arg], node: ast.AST
 ) -> Value:
     """Compile a call of an operation that is made of others.
 
     Raises:
         ControlFlowError: each subgroup calls it, but all would share its memory.
     """
+    body = body_of(operation)
+    assert body is not None
     source = find_source(body)
     names = {**vars(builtins), **body.__globals__}
     scope = Scope(names)
@@ -300,9 +302,8 @@ def call_operation(
     """Call an operation of the language."""
     parameters = parameters_of(declaration)
     args, rest = bind_arguments(ctx, name, parameters, given, node)
-    body = body_of(declaration)
-    if body is not None:
-        return inline_operation(ctx, body, args, node)
+    if body_of(declaration) is not None:
+        return inline_operation(ctx, declaration, args, node)
     return _builder(ctx, name, node)(Call(ctx, name, node, args, rest))
 
 

@@ -164,10 +164,8 @@ class Carried:
             last = ctx.scope.bindings[name]
             if not same_kind(first.value, last.value):
                 raise _change(ctx, name, first, last)
-        return [ssa for name in self.first for ssa in to_ssa(ctx, self._now(ctx, name))]
-
-    def _now(self, ctx: Context, name: str) -> Value:
-        return ctx.scope.bindings[name].value
+        now = [ctx.scope.bindings[name].value for name in self.first]
+        return [ssa for value in now for ssa in to_ssa(ctx, value)]
 
     def enter_body(self, ctx: Context, arguments: Sequence[SSAValue]) -> None:
         """Let the names mean the arguments of a second block."""

@@ -238,7 +238,7 @@ class Context:
         handler = EXPRESSIONS.get(type(node))
         outer, self.node = self.node, node
         if handler is None:
-            raise unsupported_expression(self, node)
+            raise unsupported(self, node)
         value = handler(self, node)
         self.node = outer
         return value
@@ -294,69 +294,60 @@ def _callers(frame: Frame) -> Iterator[CallFrame]:
         frame = caller
 
 
-_ADVICE = {
-    "With": "`with` statements",
-    "AsyncWith": "`with` statements",
-    "Try": "`try` statements",
-    "TryStar": "`try` statements",
-    "Raise": "`raise` statements",
-    "Match": "`match` statements",
-    "Delete": "`del` statements",
-    "Global": "`global` statements",
-    "Nonlocal": "`nonlocal` statements",
-    "Import": "`import` statements",
-    "ImportFrom": "`import` statements",
-    "ClassDef": "`class` statements",
-    "AsyncFor": "`async` loops",
-    "AsyncFunctionDef": "`async` functions",
-    "ListComp": "list comprehensions",
-    "SetComp": "set comprehensions",
-    "DictComp": "dict comprehensions",
-    "GeneratorExp": "generator expressions",
-    "Await": "`await`",
-    "Yield": "`yield`",
-    "YieldFrom": "`yield from`",
-    "Starred": "`*` of what is no tuple",
-    "Dict": "dicts",
-    "Set": "sets",
-    "Slice": "slices",
+_SLICES = (
+    "vectors take `[:, None]` and `[None, :]`; memory is reached through"
+    " xetile.init_tile"
+)
+_UNSUPPORTED: dict[str, tuple[str, str | None]] = {
+    "With": ("`with` statements", "write the statements without `with`"),
+    "AsyncWith": ("`with` statements", "write the statements without `with`"),
+    "Try": ("`try` statements", "nothing in a kernel raises: check before, with `if`"),
+    "TryStar": (
+        "`try` statements",
+        "nothing in a kernel raises: check before, with `if`",
+    ),
+    "Raise": (
+        "`raise` statements",
+        "use xetile.static_assert, or xetile.device_assert at run time",
+    ),
+    "Match": ("`match` statements", "write `if`/`elif`/`else`"),
+    "Delete": (
+        "`del` statements",
+        "leave it out: registers are freed when a value is last used",
+    ),
+    "Global": ("`global` statements", "store results with xetile.store_tile"),
+    "Nonlocal": ("`nonlocal` statements", "return the value from the inner function"),
+    "Import": ("`import` statements", "import at the top of the file"),
+    "ImportFrom": ("`import` statements", "import at the top of the file"),
+    "ClassDef": ("`class` statements", "define the class outside of the kernel"),
+    "AsyncFor": ("`async` loops", None),
+    "AsyncFunctionDef": ("`async` functions", None),
+    "ListComp": ("list comprehensions", "write a `for` loop over xetile.static_range"),
+    "SetComp": ("set comprehensions", "write a `for` loop over xetile.static_range"),
+    "DictComp": ("dict comprehensions", "write a `for` loop over xetile.static_range"),
+    "GeneratorExp": (
+        "generator expressions",
+        "write a `for` loop over xetile.static_range",
+    ),
+    "Await": ("`await`", None),
+    "Yield": ("`yield`", None),
+    "YieldFrom": ("`yield from`", None),
+    "Starred": ("`*` of what is no tuple", "`*` takes a tuple known when compiling"),
+    "Dict": ("dicts", "use separate variables or a tuple"),
+    "Set": ("sets", "use separate variables or a tuple"),
+    "Slice": ("slices", _SLICES),
 }
-_INSTEAD = {
-    "With": "write the statements without `with`",
-    "AsyncWith": "write the statements without `with`",
-    "Try": "nothing in a kernel raises: check before, with `if`",
-    "TryStar": "nothing in a kernel raises: check before, with `if`",
-    "Raise": "use xetile.static_assert, or xetile.device_assert at run time",
-    "Match": "write `if`/`elif`/`else`",
-    "Delete": "leave it out: registers are freed when a value is last used",
-    "Global": "store results with xetile.store_tile",
-    "Nonlocal": "return the value from the inner function",
-    "Import": "import at the top of the file",
-    "ImportFrom": "import at the top of the file",
-    "ClassDef": "define the class outside of the kernel",
-    "ListComp": "write a `for` loop over xetile.static_range",
-    "SetComp": "write a `for` loop over xetile.static_range",
-    "DictComp": "write a `for` loop over xetile.static_range",
-    "GeneratorExp": "write a `for` loop over xetile.static_range",
-    "Starred": "`*` takes a tuple known when compiling",
-    "Dict": "use separate variables or a tuple",
-    "Set": "use separate variables or a tuple",
-    "Slice": "vectors take `[:, None]` and `[None, :]`; memory is reached through"
-    " xetile.init_tile",
-}
+"""By kind of syntax: what it is, and what to write instead."""
 
 
-def _unsupported(ctx: Context, node: ast.AST) -> CompileError:
+def unsupported(ctx: Context, node: ast.AST) -> CompileError:
+    """The error for syntax that kernels cannot have."""
     name = type(node).__name__
-    what = _ADVICE.get(name, f"`{name}` syntax")
+    what, advice = _UNSUPPORTED.get(name, (f"`{name}` syntax", None))
     verb = "is" if what.startswith("`") and what.endswith("`") else "are"
     return ctx.error(
         "X0402",
         f"{what} {verb} not part of the kernel language",
         node,
-        help=_INSTEAD.get(name),
+        help=advice,
     )
-
-
-unsupported_expression = _unsupported
-unsupported_statement = _unsupported

@@ -19,7 +19,7 @@ from xetl.errors import ControlFlowError
 from xetl.frontend.carrying import describe_kind, line_of
 from xetl.frontend.casts import index_constant, splat
 from xetl.frontend.context import Context
-from xetl.frontend.scope import CONTINUED, RETURNED, RUNNING, Binding, Exit
+from xetl.frontend.scope import CONTINUED, RETURNED, Binding, Exit
 from xetl.frontend.types import (
     I64,
     Scalar,
@@ -185,18 +185,3 @@ def _may_leave(node: ast.AST, *, inner: bool) -> bool:
 
 def _is_function(node: ast.AST) -> bool:
     return isinstance(node, ast.FunctionDef | ast.Lambda | ast.ClassDef)
-
-
-__all__ = [
-    "RUNNING",
-    "Tail",
-    "any_value",
-    "code_of",
-    "disagreement",
-    "has_exit",
-    "is_running",
-    "may_leave",
-    "remap",
-    "returned_value",
-    "stopped",
-]

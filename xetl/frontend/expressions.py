@@ -26,7 +26,7 @@ from xetl.frontend.context import (
     OPERATIONS,
     Context,
     ExpressionHandler,
-    unsupported_expression,
+    unsupported,
 )
 from xetl.frontend.limits import check_format
 from xetl.frontend.operators import BINARY, COMPARISONS
@@ -130,7 +130,7 @@ def starred(ctx: Context, node: ast.Starred) -> list[Arg]:
     """The items of a tuple behind a ``*``."""
     items = items_of(ctx.evaluate(node.value))
     if items is None:
-        raise unsupported_expression(ctx, node)
+        raise unsupported(ctx, node)
     return [Arg(item, node) for item in items]
 
 
@@ -145,13 +145,9 @@ def binary_operation(
     """``left op right``; ``@`` is tile_mma."""
     right = argument(ctx, right_node)
     if isinstance(op, ast.MatMult):
-        return OPERATIONS["matmul"](matmul_call(ctx, left, right))
+        call = Call(ctx, "@", ctx.node, {"a": left, "b": right})
+        return OPERATIONS["matmul"](call)
     return arithmetic.binary(ctx, BINARY[type(op)], left, right)
-
-
-def matmul_call(ctx: Context, left: Arg, right: Arg) -> Call:
-    """``left @ right`` as a call."""
-    return Call(ctx, "@", ctx.node, {"a": left, "b": right})
 
 
 @expression(ast.UnaryOp)
@@ -372,4 +368,4 @@ _CONVERSIONS: dict[int, Callable[[Value], Value]] = {
 
 @expression(ast.Starred)
 def _starred(ctx: Context, node: ast.Starred) -> Value:
-    raise unsupported_expression(ctx, node)
+    raise unsupported(ctx, node)

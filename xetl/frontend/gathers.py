@@ -24,7 +24,7 @@ from xetl.dialects.upstream import arith, memref, vector
 from xetl.dialects.xetile import TileBroadcastOp, TileTransposeOp
 from xetl.frontend import arithmetic
 from xetl.frontend.arguments import Arg
-from xetl.frontend.arrays import check_element, mark_bounds, row_base
+from xetl.frontend.arrays import base_of, check_element, mark_bounds
 from xetl.frontend.casts import broadcast, splat
 from xetl.frontend.context import Context
 from xetl.frontend.types import (
@@ -78,7 +78,7 @@ def scatter_tile(
     check_indices(ctx, indices)
     shape = shape_of_indices(ctx, indices)
     if array.rank == 1:
-        base = row_base(ctx, array)
+        base = base_of(ctx, array)
         source, sizes, strides = base.source, base.sizes, base.strides
         positions = as_indices(ctx, indices[0].value)
     else:

@@ -26,7 +26,7 @@ from xetl.frontend.context import (
     STATEMENTS,
     Context,
     StatementHandler,
-    unsupported_statement,
+    unsupported,
 )
 from xetl.frontend.exits import Tail, may_leave, remap
 from xetl.frontend.expressions import argument, binary_operation, evaluate_defaults
@@ -225,7 +225,7 @@ def run_block(ctx: Context, body: Sequence[ast.stmt], tail: Tail | None) -> None
         else:
             handler = STATEMENTS.get(type(statement))
             if handler is None:
-                raise unsupported_statement(ctx, statement)
+                raise unsupported(ctx, statement)
             handler(ctx, statement)
         exit_ = ctx.scope.exit
         if exit_.known is None and exit_.may_run:

@@ -168,15 +168,12 @@ class _WhileLoop:
         condition = tests[0]
         if condition is True:
             return running, True
-        if is_cheap(then.block) and not self._sets_names():
+        if is_cheap(then.block) and not _set_by_test(self.node):
             splice(ctx, then.block)
             both = arithmetic.select(ctx, True, running, running, condition)
             return both, False
         join(ctx, running, then, otherwise, self.node, keep_exit=True)
         return runtime(ctx, ctx.scope.bindings.pop(_TEST).value), False
-
-    def _sets_names(self) -> bool:
-        return bool(_set_by_test(self.node))
 
     def _never_ends(self) -> CompileError:
         return self.ctx.error(

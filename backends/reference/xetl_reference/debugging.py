@@ -147,7 +147,9 @@ def _code_at_lines(
     _place(tree, -1)
     function: Any = tree.body[0]
     _place(function, lines[0], deep=False)
-    stops = [each for each in function.body[1].body if _is_stop(each)]
+    stops = [
+        each for each in function.body[1].body if isinstance(each.test.left, ast.Name)
+    ]
     for line, stop in zip(lines, stops, strict=True):
         # Between hook and yield there is no line: so a debugger that the hook started
         # comes to a new one, not to the end of the frame's turn.
@@ -157,10 +159,6 @@ def _code_at_lines(
     module = compile(tree, file, "exec")
     found = next(each for each in module.co_consts if isinstance(each, CodeType))
     return found.replace(co_name=name, co_firstlineno=lines[0])
-
-
-def _is_stop(node: Any) -> bool:
-    return isinstance(node.test.left, ast.Name)
 
 
 def _place(tree: ast.AST, line: int, *, deep: bool = True) -> None:

@@ -265,8 +265,8 @@ class FuncOp(XetlOp, name="func.func"):
             check_returns(self.body, self.function_type)
 
 
-class ReturnOp(XetlOp, name="func.return"):
-    """Leave a function."""
+class GivingOp(XetlOp):
+    """``op %a, %b : types``: ends a region and gives values to what is around it."""
 
     arguments = var_operand_def()
 
@@ -276,6 +276,10 @@ class ReturnOp(XetlOp, name="func.return"):
 
     def __init__(self, *arguments: Value, **common: Unpack[Common]) -> None:
         super().__init__(arguments, **common)
+
+
+class ReturnOp(GivingOp, name="func.return"):
+    """Leave a function."""
 
 
 class CallOp(XetlOp, name="func.call"):

@@ -26,11 +26,9 @@ from xdsl.irdl import (
     region_def,
     result_def,
     traits_def,
-    var_operand_def,
 )
 from xdsl.traits import (
     IsolatedFromAbove,
-    IsTerminator,
     MemoryReadEffect,
     MemoryWriteEffect,
     NoTerminator,
@@ -41,10 +39,10 @@ from xdsl.traits import (
 from xdsl.utils.exceptions import VerifyException
 
 from ..attributes import WordAttr
-from ..base import Value, check
+from ..base import check
 from ..operation import Common, XetlOp, operations_of
 from . import func as syntax
-from .func import check_returns
+from .func import GivingOp, check_returns
 
 if TYPE_CHECKING:
     from xdsl.parser import Parser
@@ -205,17 +203,8 @@ class FuncOp(XetlOp, name="gpu.func"):
             raise VerifyException("a kernel has no results")
 
 
-class ReturnOp(XetlOp, name="gpu.return"):
+class ReturnOp(GivingOp, name="gpu.return"):
     """Leave a device function."""
-
-    arguments = var_operand_def()
-
-    traits = traits_def(IsTerminator(), Pure())
-
-    assembly_format = "attr-dict ($arguments^ `:` type($arguments))?"
-
-    def __init__(self, *arguments: Value, **common: Unpack[Common]) -> None:
-        super().__init__(arguments, **common)
 
 
 class BarrierOp(XetlOp, name="gpu.barrier"):

@@ -36,7 +36,6 @@ from xdsl.utils.exceptions import VerifyException
 from ..base import (
     Index,
     MixedList,
-    Value,
     check,
     ints_of,
     mix_indices,
@@ -47,23 +46,15 @@ from ..base import (
 )
 from ..operation import Common, XetlOp
 from ..type_rules import like_all
+from .func import GivingOp
 
 if TYPE_CHECKING:
     from xdsl.parser import Parser, UnresolvedOperand
     from xdsl.printer import Printer
 
 
-class YieldOp(XetlOp, name="scf.yield"):
+class YieldOp(GivingOp, name="scf.yield"):
     """The values a region gives to its loop or conditional."""
-
-    arguments = var_operand_def()
-
-    traits = traits_def(IsTerminator(), Pure())
-
-    assembly_format = "attr-dict ($arguments^ `:` type($arguments))?"
-
-    def __init__(self, *arguments: Value, **common: Unpack[Common]) -> None:
-        super().__init__(arguments, **common)
 
 
 def parse_assignments(

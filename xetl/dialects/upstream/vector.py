@@ -13,7 +13,7 @@ from xdsl.irdl import operand_def, prop_def, result_def, traits_def, var_operand
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from ..base import Index, MixedList, check, ints_of, shape_of, vector_type
+from ..base import Index, MixedList, check, element_type, ints_of, shape_of, vector_type
 from ..kinds_of_types import is_vector
 from ..operation import XetlOp, operations_of
 from ..reduction_kinds import CombiningKindAttr
@@ -60,17 +60,13 @@ class _ConversionOp(XetlOp):
     assembly_format = "$source attr-dict `:` type($source) `to` type($result)"
 
 
-def _element_type(type_: Attribute) -> Attribute:
-    return type_.element_type if is_vector(type_) else type_
-
-
 class BroadcastOp(_ConversionOp, name="vector.broadcast"):
     """Repeat a scalar or a vector: trailing dimensions match or have size 1."""
 
     def verify_(self) -> None:
         """Check element types and trailing dimensions."""
         source, result = self.source.type, self.result.type
-        if _element_type(source) != result.element_type:
+        if element_type(source) != result.element_type:
             raise VerifyException(
                 f"a broadcast keeps the element type, found {source} to {result}"
             )

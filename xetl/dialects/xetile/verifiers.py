@@ -244,7 +244,7 @@ def verify_block(
             raise VerifyException(
                 f"sizes and strides are given, but {base} states them itself"
             )
-        needed = static is False and -1 in _sign(base.get_shape())
+        needed = static is False and any(extent < 0 for extent in base.get_shape())
     else:
         _verify_address(base)
         rank, needed = 2, True
@@ -255,10 +255,6 @@ def verify_block(
                 f"a base of unknown shape needs {rank} {name}, found {len(found)}"
             )
     _verify_order(base, tile, sizes, strides)
-
-
-def _sign(shape: Sequence[int]) -> list[int]:
-    return [-1 if extent < 0 else 1 for extent in shape]
 
 
 def _verify_memref(base: MemRefType[Attribute], tile: TileType) -> None:

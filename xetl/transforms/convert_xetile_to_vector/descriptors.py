@@ -71,7 +71,7 @@ def replace_tiles(block: Block, tiles: Descriptors, access: Access) -> None:
         elif isinstance(op, xetile.UpdateTileOffsetOp) and tiles.knows(op.result):
             _move(op, tiles, build)
         elif isinstance(op, scf.YieldOp | scf.ConditionOp):
-            _hand_on(op, tiles)
+            op.operands = tiles.expand(op.operands)
             continue
         elif _carries(op, tiles):
             _rebuild(op, tiles, access, build)
@@ -134,10 +134,6 @@ def _move(op: xetile.UpdateTileOffsetOp, tiles: Descriptors, build: Builder) -> 
 
 
 # Loops and branches -----------------------------------------------------------------
-
-
-def _hand_on(op: scf.YieldOp | scf.ConditionOp, tiles: Descriptors) -> None:
-    op.operands = tiles.expand(op.operands)
 
 
 def _rebuild(op: Operation, tiles: Descriptors, access: Access, build: Builder) -> None:

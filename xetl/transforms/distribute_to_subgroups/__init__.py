@@ -227,7 +227,8 @@ class DistributeToSubgroupsPass(ModulePass):
                 "load what it works on in the kernel",
             )
         rows, columns = subgroups_of(body)
-        left = self.slm_limit - sum(map(shared_bytes, _allocations(body)))
+        allocations = operations_in(body, memref.AllocOp, memref.AllocaOp)
+        left = self.slm_limit - sum(map(shared_bytes, allocations))
         scratch = max(LEAST_SCRATCH, min(left, MOST_SCRATCH))
         team = Subgroups(body.blocks[0], rows * columns, scratch)
         distributor = Distributor(team, _rule_of)
@@ -236,10 +237,6 @@ class DistributeToSubgroupsPass(ModulePass):
         distributor.finish()
         function.attributes[LEVEL] = StringAttr(SUBGROUP)
         function.attributes[SUBGROUPS] = DenseArrayBase.from_list(i64, [rows, columns])
-
-
-def _allocations(body: Region) -> list[memref.AllocOp | memref.AllocaOp]:
-    return operations_in(body, memref.AllocOp, memref.AllocaOp)
 
 
 def is_workgroup(function: Operation) -> bool:

@@ -37,6 +37,7 @@ from xetl.analysis.memory import Root, may_alias, roots_of
 from xetl.dialects import xetile
 from xetl.dialects.kinds_of_types import is_memref
 from xetl.dialects.upstream import func, gpu, memref, scf
+from xetl.dialects.walk import operations_in
 from xetl.language.distribution import Layout
 from xetl.records import record
 from xetl.transforms.diagnostics import positions_of, remark
@@ -202,14 +203,10 @@ class PlaceBarriersPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Add barriers to ``op``, in place."""
-        for function in op.walk():
-            if _is_at_workgroup_level(function):
+        for function in operations_in(op, gpu.FuncOp, func.FuncOp):
+            if is_workgroup(function):
                 for block in function.regions[0].blocks:
                     _place(block, _NOTHING)
-
-
-def _is_at_workgroup_level(op: Operation) -> bool:
-    return isinstance(op, gpu.FuncOp | func.FuncOp) and is_workgroup(op)
 
 
 def _place(block: Block, pending: Pending) -> Pending:

@@ -100,10 +100,13 @@ class ConvertXetileToLoopsPass(ModulePass):
                 dead.erase(safe_erase=False)
 
 
+_TERMINATORS = (scf.YieldOp, scf.ReduceOp, scf.ConditionOp)
+
+
 def lower_block(state: State, block: Block) -> None:
     """Lower the operations of a block in order."""
     for op in list(block.ops):
-        if op.next_op is None and op.parent is block and _is_terminator(op):
+        if op.parent is block and isinstance(op, _TERMINATORS):
             continue
         if may_write(op) or (op.regions and any(may_write(o) for o in op.walk())):
             snapshot_loads_before(state, op)
@@ -123,10 +126,6 @@ def lower_block(state: State, block: Block) -> None:
 def _is_deferred(state: State, op: Operation) -> bool:
     """True for a value that will be computed wherever it is read."""
     return any(is_vector(r.type) and r not in state.buffers for r in op.results)
-
-
-def _is_terminator(op: Operation) -> bool:
-    return isinstance(op, scf.YieldOp | scf.ReduceOp | scf.ConditionOp)
 
 
 def _buffer_what_regions_read(state: State, op: Operation) -> None:

@@ -179,7 +179,7 @@ def _take_turns(
     seen, idle = test.args
     over = is_over(build)
     patient = build.compare("slt", idle, _PATIENCE)
-    waits = build.insert(arith.XoriOp(over, _true(build)))
+    waits = build.insert(arith.XoriOp(over, build.compare("eq", 0, 0)))
     build.add(scf.ConditionOp(build.insert(arith.AndiOp(waits, patient)), seen, idle))
     build = Builder.at_end(again, w.location)
     build.add(BarrierOp())
@@ -190,10 +190,6 @@ def _take_turns(
     loop = scf.WhileOp([zero, zero], [index, index], Region(test), Region(again))
     w.add(loop)
     w.add(AssertOp(is_over(w), template="the subgroups wait for one another"))
-
-
-def _true(build: Builder) -> SSAValue:
-    return build.compare("eq", 0, 0)
 
 
 _SHARED = 3

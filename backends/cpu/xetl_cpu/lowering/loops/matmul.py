@@ -235,16 +235,11 @@ def _buffer_factor(buffer: Buffer, transposed: bool, build: Builder) -> Factor:
     type_ = base.type
     assert is_memref(type_)
     if buffer.is_column:
-        base = _as_matrix(base, rows, build)
+        base = reinterpret(build, base, 0, (rows, 1), (1, 1))
     matrix = Matrix(base, rows, cols)
     if transposed:
         matrix, rows, cols = matrix.transposed(), cols, rows
     return Factor(matrix, 0, 0, rows, cols)
-
-
-def _as_matrix(column: SSAValue, rows: int, build: Builder) -> SSAValue:
-    """A rank-1 buffer as a rows x 1 matrix."""
-    return reinterpret(build, column, 0, (rows, 1), (1, 1))
 
 
 @record()
