@@ -83,7 +83,7 @@ def check(condition: bool, message: str, *values: object) -> None:
             check is frequent, text of types that are right costs more than all else.
         values: to print.
 
-    What does not fit a line is an ``if`` that raises.
+    A long message stands in a line before; what fits no line is an ``if`` that raises.
     """
     if not condition:
         raise VerifyException(message.format(*values) if values else message)

@@ -44,7 +44,7 @@ from xdsl.irdl import (
 )
 from xdsl.utils.exceptions import VerifyException
 
-from xetl.dialects.base import Index
+from xetl.dialects.base import Index, check
 from xetl.dialects.kinds_of_types import is_memref, is_vector
 from xetl.dialects.operation import XetlOp, operations_of
 from xetl.dialects.xetile import TileType
@@ -246,10 +246,8 @@ class BrgemmTileOp(XetlOp, name="xsmm.brgemm.tile"):
         m, n, k = self.shape()
         b = operand_shape(self.b)
         expected = (n, k) if self.trans_b is not None else (k, n)
-        if b != expected:
-            raise VerifyException(f"b is {b}, but k = {k} and n = {n}")
-        if (m, n) != operand_shape(self.result):
-            raise VerifyException("the result is not (m, n)")
+        check(b == expected, "b is {}, but k = {} and n = {}", b, k, n)
+        check((m, n) == operand_shape(self.result), "the result is not (m, n)")
         if self.count is None and isinstance(self.a.type, TileType):
             raise VerifyException("a tile operand needs the number of steps")
 

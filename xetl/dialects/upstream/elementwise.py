@@ -25,7 +25,7 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.str_enum import StrEnum
 
-from ..base import Value, element_type, shape_of, with_element
+from ..base import Value, check, element_type, shape_of, with_element
 from ..operation import Common, XetlOp
 from ..traits import Elementwise
 from ..type_rules import like
@@ -119,8 +119,7 @@ def check_elements(kind: str, *types: Attribute) -> None:
     """Check that elements are of a kind: `integer` or `float`."""
     expected = is_integer if kind == "integer" else is_float
     for found in types:
-        if not expected(found):
-            raise VerifyException(f"expected {kind} elements, found {found}")
+        check(expected(found), "expected {} elements, found {}", kind, found)
 
 
 class ElementwiseOp(XetlOp):
@@ -241,10 +240,8 @@ class WideningOp(CastOp):
 
     def verify_widths(self, source: Attribute, result: Attribute) -> None:
         """Check that the result is wider."""
-        if bit_width(source) >= bit_width(result):
-            raise VerifyException(
-                f"the result must be wider than the source, found {source} to {result}"
-            )
+        text = "the result must be wider than the source, found {} to {}"
+        check(bit_width(source) < bit_width(result), text, source, result)
 
 
 class NarrowingOp(CastOp):
@@ -252,11 +249,8 @@ class NarrowingOp(CastOp):
 
     def verify_widths(self, source: Attribute, result: Attribute) -> None:
         """Check that the result is narrower."""
-        if bit_width(source) <= bit_width(result):
-            raise VerifyException(
-                f"the result must be narrower than the source, found {source} to"
-                f" {result}"
-            )
+        text = "the result must be narrower than the source, found {} to {}"
+        check(bit_width(source) > bit_width(result), text, source, result)
 
 
 class IndexConversionOp(CastOp):

@@ -59,10 +59,8 @@ class CastOp(XetlOp, name="memref.cast"):
         """Check that what both types say agrees."""
         source: Attribute = self.source.type
         result: Attribute = self.result.type
-        if _elements_of(source) != _elements_of(result):
-            raise VerifyException(
-                f"a cast keeps the element type, found {source} to {result}"
-            )
+        text = "a cast keeps the element type, found {} to {}"
+        check(_elements_of(source) == _elements_of(result), text, source, result)
         if not is_memref(source) or not is_memref(result):
             return
         pairs = list(zip(source.get_shape(), result.get_shape()))
@@ -248,10 +246,8 @@ class TransposeOp(
     def verify_(self) -> None:
         """Check that the map is a permutation of the dimensions."""
         rank = memref_type(self.source).get_num_dims()
-        if sorted(self.dims) != list(range(rank)):
-            raise VerifyException(
-                f"expected a permutation of {rank} dimensions, found {self.permutation}"
-            )
+        text = "expected a permutation of {} dimensions, found {}"
+        check(sorted(self.dims) == list(range(rank)), text, rank, self.permutation)
 
 
 _Lists = Sequence[Sequence[int]]

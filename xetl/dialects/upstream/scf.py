@@ -156,10 +156,8 @@ class ForOp(XetlOp, name="scf.for"):
         check(len(bounds) == 1, "the bounds and the step must have one type")
         carried = [value.type for value in self.init_args]
         found = [argument.type for argument in self.body.block.args]
-        if found != [counter, *carried]:
-            raise VerifyException(
-                f"the body takes {found}, expected {[counter, *carried]}"
-            )
+        text = "the body takes {}, expected {}"
+        check(found == [counter, *carried], text, found, [counter, *carried])
         _check_yield(self.body, carried, "the body")
 
 

@@ -271,15 +271,11 @@ class ParallelOp(XetlOp, name="scf.parallel"):
     def verify_(self) -> None:
         """Check that bounds, steps and counters agree, and the terminator."""
         rank = len(self.lower_bounds)
-        if not (rank == len(self.upper_bounds) == len(self.steps) > 0):
-            raise VerifyException(
-                "a parallel loop needs as many lower bounds as upper bounds and steps"
-            )
+        text = "a parallel loop needs as many lower bounds as upper bounds and steps"
+        check(rank == len(self.upper_bounds) == len(self.steps) > 0, text)
         found = [argument.type for argument in self.body.block.args]
-        if found != [IndexType()] * rank:
-            raise VerifyException(
-                f"the body takes {found}, expected {rank} index counters"
-            )
+        text = "the body takes {}, expected {} index counters"
+        check(found == [IndexType()] * rank, text, found, rank)
         last = self.body.block.last_op
         if not (
             isinstance(last, ReduceOp)

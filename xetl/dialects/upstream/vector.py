@@ -66,10 +66,8 @@ class BroadcastOp(_ConversionOp, name="vector.broadcast"):
     def verify_(self) -> None:
         """Check element types and trailing dimensions."""
         source, result = self.source.type, self.result.type
-        if element_type(source) != result.element_type:
-            raise VerifyException(
-                f"a broadcast keeps the element type, found {source} to {result}"
-            )
+        text = "a broadcast keeps the element type, found {} to {}"
+        check(element_type(source) == result.element_type, text, source, result)
         old, new = shape_of(source), result.get_shape()
         fits = len(old) <= len(new) and all(
             a in (1, b) for a, b in zip(reversed(old), reversed(new))

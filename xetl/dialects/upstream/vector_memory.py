@@ -225,10 +225,8 @@ class _TransferOp(XetlOp, makers={"in_bounds": _flags}):
                 f"the memref holds {memory.element_type}, the vector is {vector}"
             )
         flags = self.properties["in_bounds"]
-        if not (is_array(flags) and len(flags.data) == vector.get_num_dims()):
-            raise VerifyException(
-                "in_bounds needs one entry for each dimension of the vector"
-            )
+        text = "in_bounds needs one entry for each dimension of the vector"
+        check(is_array(flags) and len(flags.data) == vector.get_num_dims(), text)
 
 
 class TransferReadOp(_TransferOp, name="vector.transfer_read"):

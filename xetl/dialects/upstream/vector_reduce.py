@@ -51,10 +51,8 @@ if TYPE_CHECKING:
 
 
 def _check_kind(kind: CombiningKindAttr, element: Attribute) -> None:
-    if not kind_fits(kind.kind, element):
-        raise VerifyException(
-            f"`{kind.kind}` does not combine elements of type {element}"
-        )
+    text = "`{}` does not combine elements of type {}"
+    check(kind_fits(kind.kind, element), text, kind.kind, element)
 
 
 def _kind_attr(kind: str | CombiningKindAttr) -> CombiningKindAttr:
@@ -254,7 +252,5 @@ class ContractOp(XetlOp, name="vector.contract"):
             check(len(dims) == len(shape), "map {} does not index {}", dims, type_)
             for dim, extent in zip(dims, shape):
                 known = extents.setdefault(dim, extent)
-                if known != extent:
-                    raise VerifyException(
-                        f"iterator d{dim} has extent {known} and {extent}"
-                    )
+                text = "iterator d{} has extent {} and {}"
+                check(known == extent, text, dim, known, extent)

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, ClassVar, TypeAlias, cast
 from xdsl.dialects.builtin import NoneAttr, StringAttr
 from xdsl.ir import Attribute, Operation, ParametrizedAttribute
 from xdsl.irdl import irdl_attr_definition, param_def
-from xdsl.utils.exceptions import VerifyException
 
 from xetl.language.distribution import Layout, problem_in, problem_with, row_major
 
@@ -54,14 +53,10 @@ class _PairOfPairs(StructAttr):
         """Check that there are two positive numbers in each list."""
         for name, values in zip(self.FIELDS, self.lists):
             numbers = list(values)
-            if len(numbers) != 2:
-                raise VerifyException(
-                    f"`{name}` must have two entries, one a dimension, found {numbers}"
-                )
-            if not all(number > 0 for number in numbers):
-                raise VerifyException(
-                    f"entries of `{name}` must be positive, found {numbers}"
-                )
+            text = "`{}` must have two entries, one a dimension, found {}"
+            check(len(numbers) == 2, text, name, numbers)
+            text = "entries of `{}` must be positive, found {}"
+            check(all(number > 0 for number in numbers), text, name, numbers)
 
 
 @irdl_attr_definition

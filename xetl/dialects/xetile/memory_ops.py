@@ -138,10 +138,8 @@ def _check_transposing(
     """Check a load that transposes: of one plain vector."""
     dims, vector = list(ints_of(permutation)), tile.vector_type()
     check(dims == [1, 0], "`transpose` must be [1, 0], found {}", dims)
-    if not (tile.array_length == 1 and vector.get_num_dims() == 2):
-        raise VerifyException(
-            "a load transposes one vector of rank 2, not several or a blocked one"
-        )
+    text = "a load transposes one vector of rank 2, not several or a blocked one"
+    check(tile.array_length == 1 and vector.get_num_dims() == 2, text)
     expected = VectorType(tile.element_type, vector.get_shape()[::-1])
     check(found == expected, "the transposed tile is {}, found {}", expected, found)
 
@@ -165,10 +163,8 @@ def check_padding(padding: Attribute | None, tile: TileType) -> None:
         fits = isinstance(padding, IntegerAttr | FloatAttr)
     else:
         fits = isinstance(padding, IntegerAttr)
-    if not fits:
-        raise VerifyException(
-            f"padding {padding} does not fit elements of type {tile.element_type}"
-        )
+    text = "padding {} does not fit elements of type {}"
+    check(fits, text, padding, tile.element_type)
 
 
 class TileOp(XetlOp):
@@ -327,10 +323,8 @@ class UpdateTileOffsetOp(XetlOp, name="xetile.update_tile_offset"):
             return
         expected = VectorType(IndexType(), tile.shape)
         found = None if self.indices is None else self.indices.type
-        if not (found == expected and not self.mixed_offsets):
-            raise VerifyException(
-                f"a scattered tile moves by one {expected}, found {found}"
-            )
+        text = "a scattered tile moves by one {}, found {}"
+        check(found == expected and not self.mixed_offsets, text, expected, found)
 
 
 class LoadGatherOp(TileAccess, name="xetile.load_gather"):

@@ -157,15 +157,10 @@ class TileAttr(StructAttr):
             raise VerifyException(
                 f"`order` must be [1, 0] or [0, 1], found {list(self.order)}"
             )
-        if self.array_length not in (1, 2, 4):
-            raise VerifyException(
-                f"`array_length` must be 1, 2 or 4, found {self.array_length}"
-            )
-        if self.memory_space not in (GLOBAL, SHARED):
-            raise VerifyException(
-                "`memory_space` must be 0 (global) or 3 (shared), found"
-                f" {self.memory_space}"
-            )
+        text = "`array_length` must be 1, 2 or 4, found {}"
+        check(self.array_length in (1, 2, 4), text, self.array_length)
+        text = "`memory_space` must be 0 (global) or 3 (shared), found {}"
+        check(self.memory_space in (GLOBAL, SHARED), text, self.memory_space)
         if self.scattered and self.array_length > 1:
             raise VerifyException("a scattered tile cannot have an `array_length`")
         blocks = int_tuple(self.blocks)

@@ -70,10 +70,8 @@ def mma(a: Vector, b: Vector, c: Vector | None, result: Vector) -> None:
             f" {b.element_type}"
         )
     check(c in (None, result), "the addend is {}, but the result is {}", c, result)
-    if is_float(a) != is_float(result):
-        raise VerifyException(
-            f"{a.element_type} cannot be accumulated in {result.element_type}"
-        )
+    text = "{} cannot be accumulated in {}"
+    check(is_float(a) == is_float(result), text, a.element_type, result.element_type)
 
 
 def transposed_axes(rank: int) -> tuple[int, ...]:
@@ -129,10 +127,8 @@ def reduce(
 ) -> None:
     """Check a reduction."""
     shape = source.get_shape()
-    if len(shape) not in (2, 4):
-        raise VerifyException(
-            f"tile_reduce takes a vector of rank 2 or 4, found {source}"
-        )
+    text = "tile_reduce takes a vector of rank 2 or 4, found {}"
+    check(len(shape) in (2, 4), text, source)
     _check_dims(dims, len(shape))
     if not (kind_fits(normalize_kind(kind), source.element_type) and kind != "assign"):
         raise VerifyException(
@@ -160,22 +156,15 @@ def reduce(
 def broadcast(source: Vector, result: Vector, dims: Sequence[int]) -> None:
     """Check a broadcast."""
     before, after = source.get_shape(), result.get_shape()
-    if not (len(before) in (2, 4) and len(before) == len(after)):
-        raise VerifyException(
-            f"tile_broadcast keeps the rank, which is 2 or 4, found {source} and"
-            f" {result}"
-        )
+    text = "tile_broadcast keeps the rank, which is 2 or 4, found {} and {}"
+    check(len(before) in (2, 4) and len(before) == len(after), text, source, result)
     _check_dims(dims, len(before))
-    if source.element_type != result.element_type:
-        raise VerifyException(
-            f"tile_broadcast keeps the element type, found {source} and {result}"
-        )
+    text = "tile_broadcast keeps the element type, found {} and {}"
+    check(source.element_type == result.element_type, text, source, result)
     for dim, (old, new) in enumerate(zip(before, after)):
         if dim in dims:
-            if old != 1:
-                raise VerifyException(
-                    f"the source must have size 1 in dimension {dim}, found {source}"
-                )
+            text = "the source must have size 1 in dimension {}, found {}"
+            check(old == 1, text, dim, source)
         else:
             if old != new:
                 raise VerifyException(
@@ -217,10 +206,8 @@ def verify_scattered(base: Attribute, indices: Attribute, tile: TileType) -> Non
     if is_memref(base):
         _verify_memref(base, tile)
         rank = base.get_num_dims()
-        if rank > 1:
-            raise VerifyException(
-                f"the base of a scattered tile has rank 0 or 1, found rank {rank}"
-            )
+        text = "the base of a scattered tile has rank 0 or 1, found rank {}"
+        check(rank <= 1, text, rank)
     else:
         _verify_address(base)
 
@@ -263,10 +250,8 @@ def _verify_memref(base: MemRefType[Attribute], tile: TileType) -> None:
             f"the base holds {base.element_type}, the tile {tile.element_type}"
         )
     space = memory_space_of(base)
-    if space != tile.memory_space:
-        raise VerifyException(
-            f"the base is in memory space {space}, the tile in {tile.memory_space}"
-        )
+    text = "the base is in memory space {}, the tile in {}"
+    check(space == tile.memory_space, text, space, tile.memory_space)
 
 
 def _verify_address(base: Attribute) -> None:
