@@ -15,7 +15,7 @@ import pytest
 from tests.tools.kernels_for_commands import gemm, scale
 from xetl import xetile
 from xetl.errors import LaunchError
-from xetl.tools.page import page
+from xetl.tools import page
 from xetl.tools.performance.peak import Peak
 from xetl.xetile import constexpr, f32
 

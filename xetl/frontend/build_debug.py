@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
-from dataclasses import field
 
 from xdsl.dialects.builtin import UnitAttr, VectorType
 from xdsl.ir import SSAValue
@@ -34,7 +33,6 @@ from xetl.frontend.types import (
     is_number,
     scalar_kind,
 )
-from xetl.records import record
 
 
 def _breakpoint(ctx: Context, given: Given, node: ast.Call) -> None:
@@ -79,16 +77,23 @@ def _visible(scope: Scope) -> Mapping[str, Value]:
 
 def _visible_value(ctx: Context, value: Value) -> SSAValue | None:
     """A variable as a value of the IR; None: a debugger does not show it."""
-    if is_number(value) or isinstance(value, Scalar):
-        return runtime(ctx, value).ssa
     if isinstance(value, Array):
         return as_memref(ctx, value)
-    if isinstance(value, Vector) and len(value.shape) == 1:
-        line = VectorType(element_type(value.dtype), value.shape)
-        return ctx.emit(vector.ShapeCastOp(value.ssa, line))
-    if isinstance(value, Vector | Tile):
+    if isinstance(value, Tile):
         return value.ssa
+    if is_number(value) or isinstance(value, Scalar | Vector):
+        return _plain_value(ctx, value)
     return None
+
+
+def _plain_value(ctx: Context, value: Value) -> SSAValue:
+    """A number, or a vector as it is shown: one of rank 1 has rank 1."""
+    if not isinstance(value, Vector):
+        return runtime(ctx, value).ssa
+    if len(value.shape) != 1:
+        return value.ssa
+    line = VectorType(element_type(value.dtype), value.shape)
+    return ctx.emit(vector.ShapeCastOp(value.ssa, line))
 
 
 BUILTINS[breakpoint] = _breakpoint
@@ -115,20 +120,11 @@ def _print(ctx: Context, given: Given, node: ast.Call) -> None:
             parts.append("{}")
             values.append(arg)
     call = Call(ctx, "print", node, {})
-    line = _line(call, " ".join(parts), values)
-    ctx.add(xetile.PrintOp(line.values, template=line.template, unsigned=line.unsigned))
+    shown, unsigned = _shown_values(call, values)
+    ctx.add(xetile.PrintOp(shown, template=" ".join(parts), unsigned=unsigned))
 
 
 BUILTINS[print] = _print
-
-
-@record(eq=False)
-class _Line:
-    """A text with its values as the ops take them."""
-
-    template: str
-    values: list[SSAValue] = field(default_factory=list["SSAValue"])
-    unsigned: list[int] = field(default_factory=list[int])
 
 
 @builds("device_print")
@@ -154,10 +150,8 @@ def _device_print(call: Call) -> None:
             "fmt",
             help="write `{}` once for each value",
         )
-    line = _line(call, text, values)
-    call.ctx.add(
-        xetile.PrintOp(line.values, template=line.template, unsigned=line.unsigned)
-    )
+    shown, unsigned = _shown_values(call, values)
+    call.ctx.add(xetile.PrintOp(shown, template=text, unsigned=unsigned))
 
 
 @builds("device_assert")
@@ -171,12 +165,9 @@ def _device_assert(call: Call) -> None:
             raise _fails_always(call)
         return
     holds = _condition(call)
-    line = _line(call, text or escaped(_source(call)), values)
-    call.ctx.add(
-        xetile.AssertOp(
-            holds, line.values, template=line.template, unsigned=line.unsigned
-        )
-    )
+    text = text or escaped(_source(call))
+    shown, unsigned = _shown_values(call, values)
+    call.ctx.add(xetile.AssertOp(holds, shown, template=text, unsigned=unsigned))
 
 
 @builds("assume")
@@ -256,9 +247,12 @@ def _text(call: Call, name: str) -> tuple[str, list[Arg]]:
     return arg.value if name == "fmt" else escaped(arg.value), []
 
 
-def _line(call: Call, template: str, values: Sequence[Arg]) -> _Line:
-    """The values as SSA values."""
-    line = _Line(template)
+def _shown_values(
+    call: Call, values: Sequence[Arg]
+) -> tuple[list[SSAValue], list[int]]:
+    """The values as the ops take them, and which of them are unsigned."""
+    shown: list[SSAValue] = []
+    unsigned: list[int] = []
     for arg in values:
         value = arg.value
         if not (is_number(value) or isinstance(value, Scalar | Vector)):
@@ -266,19 +260,9 @@ def _line(call: Call, template: str, values: Sequence[Arg]) -> _Line:
                 call.ctx, f"a value of `{call.name}`", "a vector or a number", arg
             )
         if isinstance(value, Vector) and value.dtype.kind == "u":
-            line.unsigned.append(len(line.values))
-        line.values.append(_shown(call, value))
-    return line
-
-
-def _shown(call: Call, value: Value) -> SSAValue:
-    """A value as it is printed: a rank-1 vector has rank 1."""
-    if not isinstance(value, Vector):
-        return runtime(call.ctx, value).ssa
-    if len(value.shape) != 1:
-        return value.ssa
-    line = VectorType(element_type(value.dtype), value.shape)
-    return call.ctx.emit(vector.ShapeCastOp(value.ssa, line))
+            unsigned.append(len(shown))
+        shown.append(_plain_value(call.ctx, value))
+    return shown, unsigned
 
 
 def _plural(number: int, noun: str) -> str:

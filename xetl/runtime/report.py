@@ -205,7 +205,7 @@ def explain(
 
     def draw(said: Explanation, measures: bool) -> str:
         # Imported late: few explanations are looked at as pages.
-        pages = import_whole("xetl.tools.page.page")
+        pages = import_whole("xetl.tools.page")
         return pages.explained(said, fn, signature, measures)
 
     file = fn.__code__.co_filename

@@ -330,8 +330,7 @@ def _elementwise(ev: Evaluator, op: Operation, at: At) -> SSAValue:
     return ev.place(at).insert(new)
 
 
-def _constant(ev: Evaluator, op: Operation, at: At) -> SSAValue:
-    assert isinstance(op, arith.ConstantOp)
+def _constant(ev: Evaluator, op: arith.ConstantOp, at: At) -> SSAValue:
     value, type_ = op.value, op.result.type
     assert is_vector(type_)
     number = splat_value(value)
@@ -377,9 +376,8 @@ def _transpose(ev: Evaluator, op: Operation, at: At) -> SSAValue:
     return ev.eval(op.operands[0], at.transposed())
 
 
-def _slice(ev: Evaluator, op: Operation, at: At) -> SSAValue:
+def _slice(ev: Evaluator, op: vector.ExtractStridedSliceOp, at: At) -> SSAValue:
     """The same elements, further down and to the right."""
-    assert isinstance(op, vector.ExtractStridedSliceOp)
     offsets = op.offsets
     if vector_type(op.source).get_num_dims() == 1:
         offsets = (0, *offsets)
@@ -407,8 +405,7 @@ def _tile_broadcast(ev: Evaluator, op: Operation, at: At) -> SSAValue:
     return ev.eval(source, at.moved(row, col))
 
 
-def _load_tile(ev: Evaluator, op: Operation, at: At) -> SSAValue:
-    assert isinstance(op, xetile.LoadTileOp)
+def _load_tile(ev: Evaluator, op: xetile.LoadTileOp, at: At) -> SSAValue:
     tile = ev.state.tiles[op.tile]
     assert isinstance(tile, TileAt)
     type_ = op.results[0].type
@@ -433,9 +430,8 @@ def _padding(
     return ev.constant(element, number, lanes)
 
 
-def _load_gather(ev: Evaluator, op: Operation, at: At) -> SSAValue:
+def _load_gather(ev: Evaluator, op: xetile.LoadGatherOp, at: At) -> SSAValue:
     """Elements by their own index; what is masked off or outside is padding."""
-    assert isinstance(op, xetile.LoadGatherOp)
     tile = ev.state.tiles[op.tile]
     assert isinstance(tile, ScatterTile)
     type_ = op.results[0].type
