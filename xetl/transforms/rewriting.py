@@ -7,12 +7,7 @@ from typing import Any, TypeAlias
 
 from xdsl.dialects.builtin import UnknownLoc
 from xdsl.ir import Operation, SSAValue
-from xdsl.pattern_rewriter import (
-    PatternRewriter,
-    PatternRewriterListener,
-    PatternRewriteWalker,
-    RewritePattern,
-)
+from xdsl.pattern_rewriter import PatternRewriter, PatternRewriteWalker, RewritePattern
 from xdsl.rewriter import InsertPoint
 from xdsl.utils.exceptions import VerifyException
 
@@ -52,19 +47,12 @@ class _Located(RewritePattern):
                     inner.location = location
 
 
-def apply_patterns(
-    op: Operation, *patterns: RewritePattern, recursive: bool = True
-) -> bool:
+def apply_patterns(op: Operation, *patterns: RewritePattern) -> bool:
     """Rewrite everything inside ``op`` until no pattern fires; whether any did.
 
-    With ``recursive=False`` each operation is visited once, and what patterns
-    create is not.  Nothing is removed but what the patterns remove.
+    Nothing is removed but what the patterns remove.
     """
-    walker = PatternRewriteWalker(
-        _Located(patterns),
-        apply_recursively=recursive,
-        listener=PatternRewriterListener(),
-    )
+    walker = PatternRewriteWalker(_Located(patterns))
     changed = False
     for region in op.regions:
         changed |= walker.rewrite_region(region)

@@ -7,7 +7,7 @@ constant of the result's type), a value that stands already, or None.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
@@ -27,7 +27,7 @@ from xetl.dialects.upstream import arith, index, memref, vector
 from xetl.dialects.xetile import TileTransposeOp
 
 Folded: TypeAlias = Attribute | SSAValue | None
-Fold: TypeAlias = Callable[[Operation], Folded]
+Fold: TypeAlias = Callable[[Any], Folded]
 
 
 def constant_of(value: SSAValue) -> int | float | None:
@@ -194,9 +194,8 @@ COMPARISONS: dict[str, Callable[[int, int], bool]] = {
 }
 
 
-def fold_compare(op: Operation) -> Folded:
+def fold_compare(op: arith.CmpiOp | index.CmpOp) -> Folded:
     """Integer comparisons: both known, or both the same."""
-    assert isinstance(op, arith.CmpiOp | index.CmpOp)
     name = op.predicate_name
     compare = COMPARISONS[name[-2:]]
     if op.lhs is op.rhs:
@@ -210,9 +209,8 @@ def fold_compare(op: Operation) -> Folded:
     return make_splat(int(value), op.result.type)
 
 
-def fold_select(op: Operation) -> Folded:
+def fold_select(op: arith.SelectOp) -> Folded:
     """A known condition, or two equal values."""
-    assert isinstance(op, arith.SelectOp)
     if op.true_value is op.false_value:
         return op.true_value
     known = integer_of(op.condition)
@@ -330,18 +328,16 @@ def fold_extract(op: Operation) -> Folded:
     return None
 
 
-def fold_transpose(op: Operation) -> Folded:
+def fold_transpose(op: TileTransposeOp) -> Folded:
     """The transpose of a transpose; maps must not be lost, so only without any."""
-    assert isinstance(op, TileTransposeOp)
     inner = op.source.owner
     if isinstance(inner, TileTransposeOp) and not (op.attributes or inner.attributes):
         return inner.source
     return None
 
 
-def fold_dim(op: Operation) -> Folded:
+def fold_dim(op: memref.DimOp) -> Folded:
     """An extent that the type states."""
-    assert isinstance(op, memref.DimOp)
     dim = constant_of(op.index)
     shape = memref_type(op.source).get_shape()
     if not isinstance(dim, int) or not 0 <= dim < len(shape):

@@ -122,7 +122,7 @@ def choose_value_map(
     bits: int,
     subgroups: int | None,
     device: Device,
-    together: Collection[int] = (),
+    together: Collection[int],
 ) -> Layout:
     """The cheapest map of a value that is only read, written and reduced.
 
@@ -260,7 +260,7 @@ def product_cycles(
     depth: int,
     bits: int,
     *,
-    on_matrix_unit: bool = True,
+    on_matrix_unit: bool,
 ) -> float:
     """What ``C(rows, columns) += A(rows, depth) @ B(depth, columns)`` takes at least.
 
