@@ -153,7 +153,10 @@ class TileTransposeOp(ValueOp, name="xetile.tile_transpose"):
 
     traits = traits_def(Transposes())
     permutation = prop_def(DenseArrayBase)
-    result = result_def(like("source", verify.transposed, base=VectorType))
+    # `verify_` knows better what is wrong: a permutation, or a shape.
+    result = result_def(
+        like("source", verify.transposed, base=VectorType, is_binding=False)
+    )
 
     assembly_format = "custom<DimsBehindComma>($source, $permutation) " + _TO_RESULT
 
@@ -162,8 +165,8 @@ class TileTransposeOp(ValueOp, name="xetile.tile_transpose"):
         super().__init__(source, permutation=axes, **common)
 
     def verify_(self) -> None:
-        """Check ranks, the permutation and maps."""
-        verify.transpose(self.source_type, ints_of(self.permutation))
+        """Check ranks, the permutation, shapes and maps."""
+        verify.transpose(self.source_type, self.result.type, ints_of(self.permutation))
         self.verify_maps()
 
 

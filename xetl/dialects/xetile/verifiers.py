@@ -88,7 +88,7 @@ def transposed(type_: Attribute) -> Attribute:
     return VectorType(type_.element_type, [shape[axis] for axis in axes])
 
 
-def transpose(source: Vector, permutation: Sequence[int]) -> None:
+def transpose(source: Vector, result: Vector, permutation: Sequence[int]) -> None:
     """Check a transpose of rank 2, or of rank 4 in blocks."""
     shape = source.get_shape()
     if len(shape) not in (2, 4):
@@ -101,6 +101,8 @@ def transpose(source: Vector, permutation: Sequence[int]) -> None:
         raise VerifyException(
             f"the permutation must be {list(axes)}, found {list(permutation)}"
         )
+    expected = transposed(source)
+    check(result == expected, "{} transposes to {}, found {}", source, expected, result)
 
 
 def _check_dims(dims: Sequence[int], rank: int) -> None:
