@@ -11,7 +11,7 @@ from xetl.errors import LaunchError
 from xetl.imports import import_whole
 from xetl.language.dtypes import BY_NAME, DType
 from xetl.ops.recycling import new_array, new_tensor
-from xetl.runtime.arrays import locate
+from xetl.runtime.arrays import locate, of_numpy
 from xetl.runtime.dlpack import row_major
 from xetl.runtime.tensors import is_tensor, tensors_as_arrays
 from xetl.runtime.usm import DeviceNumbers
@@ -60,7 +60,10 @@ def dtype_of(array: Numbers, name: str) -> DType:
     Raises:
         LaunchError: kernels cannot read it.
     """
-    return locate(array, name).dtype
+    known = None
+    if type(array) is np.ndarray and array.ndim and array.flags.c_contiguous:
+        known = of_numpy(array.dtype)  # there are no strides to look at
+    return locate(array, name).dtype if known is None else known
 
 
 def new_result(like: object, shape: tuple[int, ...], dtype: DType) -> Any:

@@ -13,7 +13,7 @@ from xetl import xetile
 from xetl.errors import LaunchError
 from xetl.language.dtypes import f8e4m3, f8e5m2, f32, i8, i32
 from xetl.ops.batches import View, itself
-from xetl.ops.calls import Launch
+from xetl.ops.calls import Launch, Plans, kind
 from xetl.ops.declarations import (
     ArrayLike,
     Call,
@@ -98,13 +98,19 @@ def _grouped_backward(context: Context, grad: Any) -> Mapping[str, Any]:
     return found
 
 
+_known = Plans[Operand]()
+"""What results are of operands that `_rule_of_groups` has seen."""
+
+
 def _groups(values: list[Any]) -> Any:
     """A product for each group: `matmul` packs and splits it as its own size asks."""
     *given, out = values
     names = ("mat_a", "mat_b", "offs")
     a, b, ends = (as_numpy(x, name) for x, name in zip(given, names))
-    one, two, three = map(_operand, names, (a, b, ends))
-    (spec,) = _rule_of_groups(one, two, three).results
+    operands = lambda: map(_operand, names, (a, b, ends))  # noqa: E731
+    spec = _known.find(
+        (kind(a), kind(b), kind(ends)), lambda: _rule_of_groups(*operands()).results[0]
+    )
     made = new_result(given[0], spec.shape, spec.dtype) if out is None else out
     to, start = as_numpy(made, "out"), 0
     if to.shape != spec.shape:

@@ -99,7 +99,7 @@ def _describe_numpy(array: np.ndarray[Any, Any], name: str) -> ArrayView:
             code="X0805",
             help="pass `.filled(...)`, or the mask as an array of its own",
         )
-    dtype = _of_numpy(array.dtype)
+    dtype = of_numpy(array.dtype)
     if dtype is None:
         raise _unsupported_numpy(array.dtype, name)
     check_rank(array.ndim, name)
@@ -129,7 +129,8 @@ def _in_elements(
 
 
 @cache
-def _of_numpy(dtype: np.dtype[Any]) -> DType | None:
+def of_numpy(dtype: np.dtype[Any]) -> DType | None:
+    """What kernels call a dtype of NumPy; None: they cannot read it."""
     if dtype.kind not in "biufV" or not dtype.isnative or dtype.names is not None:
         return None
     try:
@@ -162,7 +163,7 @@ def _describe_usm(obj: Any, name: str) -> ArrayView:
             name,
             f"its `{usm.INTERFACE}` is wrong ({type(error).__name__}: {error})",
         ) from None
-    dtype = _of_numpy(found.dtype)
+    dtype = of_numpy(found.dtype)
     if dtype is None:
         raise _unsupported_numpy(found.dtype, name)
     check_rank(len(found.shape), name)
