@@ -20,7 +20,15 @@ from xetl.codegen.types import I8, I32, I64, llvm_type
 from xetl.devices import Device, find_device
 from xetl.errors import InternalError
 from xetl.settings import config
-from xetl_xegpu.emit import arith_math, assembly, block_io, log, memory, workgroup
+from xetl_xegpu.emit import (
+    arith_math,
+    assembly,
+    block_io,
+    log,
+    memory,
+    payloads,
+    workgroup,
+)
 from xetl_xegpu.emit.builtins import subgroup_check
 from xetl_xegpu.emit.emitter import LINE, LOCAL, KernelEmitter, Table
 from xetl_xegpu.emit.emulation import define_builtins
@@ -139,6 +147,7 @@ def _emit_kernel(
         told = em.status_words(), I32(log_ids[op])
         em.call(subgroup_check(), told)
     workgroup.begin(em, op)
+    em.pointed = payloads.op_with_pointer(em, op)
     em.emit_block(op.body.block)
     if isinstance(builder, ScalarBuilder):
         builder.finish()

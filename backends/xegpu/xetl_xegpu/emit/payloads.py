@@ -61,8 +61,32 @@ class Payload:
     y: SSAValue
 
 
+def op_with_pointer(em: KernelEmitter, kernel: simt.FuncOp) -> Operation | None:
+    """The message that names its array by a pointer, as no access else does.
+
+    Payloads take addresses. Level Zero keeps memory resident that is given by its
+    address if some access of the kernel is by a pointer that is an argument: Intel's
+    compiler notes that of a documented message (`is_ptr`; source: compute runtime,
+    ``isAnyArgumentPtrByValue``).
+    """
+    blocks: list[BlockOp] = []
+    for op in kernel.walk():
+        if isinstance(op, simt.LoadOp | simt.StoreOp | simt.AtomicOp):
+            if not op.is_local:
+                return None
+        elif isinstance(op, simt.BlockLoadOp | simt.BlockStoreOp):
+            if not _may_share(em, op):
+                return None
+            blocks.append(op)
+    return blocks[0] if blocks else None
+
+
 def shares_payload(em: KernelEmitter, op: BlockOp) -> bool:
     """Whether a message is emitted by `load` or `store` of this file."""
+    return op is not em.pointed and _may_share(em, op)
+
+
+def _may_share(em: KernelEmitter, op: BlockOp) -> bool:
     shape = op.shape
     is_message = op.by_lanes is None and op.hints is None and not em.device.emulated
     if isinstance(op, simt.BlockPrefetchOp):

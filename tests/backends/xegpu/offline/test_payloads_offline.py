@@ -61,7 +61,8 @@ def test_loads_and_stores_of_one_array_stay_in_order(target: str):
 
 
 def test_places_at_no_constant_distance_are_set():
-    lines = [load("%a", "%x"), load("%b", "%y"), store("%a", "%y"), store("%b", "%x1")]
+    lines = [load("%first", "%x2"), load("%a", "%x"), load("%b", "%y")]
+    lines += [store("%a", "%y"), store("%b", "%x1")]
     text = kernel("k", f"{SURFACE}, %to: i64", "\n      ".join(columns() + lines))
     llvm = llvm_text(parsed(text), DEVICE.name)
     assert llvm.count('call spir_func ptr @"__builtin_IB_subgroup_create') == 1
