@@ -191,8 +191,11 @@ def _define_later(cls: type[XetlOp]) -> None:
                 definition = OpDef.from_pyrdl(cls)
                 install_quick_verifier(definition)
                 before = getattr(cls, "verify_", None)
+                found = get_accessors_from_op_def(definition, before)
+                # Last: what comes before is there, even if Ctrl-C has come between.
+                found["get_irdl_definition"] = found.pop("get_irdl_definition")
                 # At once: xDSL understands no class that has some of these.
-                made.update(get_accessors_from_op_def(definition, before))
+                made.update(found)
             for name, each in made.items():
                 setattr(cls, name, each)
         return cls.get_irdl_definition()
