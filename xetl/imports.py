@@ -47,13 +47,20 @@ _make_method: Callable[..., Any] | None = getattr(dataclasses, "_create_fn", Non
 """What writes and compiles a method of a dataclass; Python 3.13 has none of its own."""
 
 
-def _method_later(name: str, *rest: Any, **named: Any) -> Any:
-    """A method of a dataclass that is written and compiled when it is first called.
+PATIENT = ("xdsl",)
+"""Packages whose dataclasses get their methods when these are first called.
 
-    Most never are: `xdsl` has 700 of them, which take a tenth of a cold compile.
-    """
+Most never are: there are 700 of them, which take a tenth of a cold compile.
+"""
+
+
+def _method_later(name: str, *rest: Any, **named: Any) -> Any:
+    """A method that is written and compiled when it is first called, if so wanted."""
     assert _make_method is not None
     make, made = _make_method, list[Any]()
+    module = (named.get("globals") or {}).get("__name__", "")
+    if module.partition(".")[0] not in PATIENT:
+        return make(name, *rest, **named)
 
     def method(self: object, *args: object, **others: object) -> object:
         if not made:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from xetl import imports
 from xetl.imports import collecting_rarely, import_whole
 
 SLOW = """
@@ -156,9 +157,15 @@ class Free(Pair):
 """
 
 
-def test_methods_of_dataclasses_are_made_when_they_are_called(package: str) -> None:
+def test_methods_of_dataclasses_are_made_when_they_are_called(
+    package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = Path(sys.path[0]) / package
-    (folder / "later.py").write_text(LATER)
+    for name in ("usual", "later"):
+        (folder / f"{name}.py").write_text(LATER)
+    usual = import_whole(f"{package}.usual")
+    assert list(inspect.signature(usual.Pair).parameters) == ["left", "right"]
+    monkeypatch.setattr(imports, "PATIENT", (package,))
     later = import_whole(f"{package}.later")
     empty = vars(later.Pair)["__eq__"]
     pair, triple, free = later.Pair(1), later.Triple(1), later.Free(1)
