@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from functools import partial
 from types import FrameType, ModuleType
 from typing import Any
 
@@ -54,17 +55,22 @@ Most never are: there are 700 of them, which take a tenth of a cold compile.
 """
 
 
-def _method_later(name: str, *rest: Any, **named: Any) -> Any:
+def _method_later(
+    name: str, *rest: Any, globals: dict[str, Any] | None = None, **named: Any
+) -> Any:
     """A method that is written and compiled when it is first called, if so wanted."""
     assert _make_method is not None
-    make, made = _make_method, list[Any]()
-    module = (named.get("globals") or {}).get("__name__", "")
+    make, made = (
+        partial(_make_method, name, *rest, globals=globals, **named),
+        list[Any](),
+    )
+    module: str = (globals or {}).get("__name__", "")
     if module.partition(".")[0] not in PATIENT:
-        return make(name, *rest, **named)
+        return make()
 
     def method(self: object, *args: object, **others: object) -> object:
         if not made:
-            made.append(make(name, *rest, **named))
+            made.append(make())
             made[0].__qualname__ = method.__qualname__
             for each in type(self).__mro__:
                 if vars(each).get(name) is method:
