@@ -105,10 +105,13 @@ def run(
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
+        is_slow = isinstance(error, subprocess.TimeoutExpired)
         raise LaunchError(
             f"`{command[0]}` does not work: {error}",
             code="X0840",
-            help=f"get another one: `{SETUP}`",
+            help="try again when the machine is less busy, or take smaller tiles"
+            if is_slow
+            else f"get another one: `{SETUP}`",
         ) from None
 
 

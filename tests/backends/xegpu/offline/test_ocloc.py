@@ -93,6 +93,20 @@ def test_a_program_that_cannot_be_started_is_an_error(
     with pytest.raises(LaunchError, match="does not work") as caught:
         compile_spirv(b"", "pvc")
     assert caught.value.code == "X0840"
+    assert ocloc.SETUP in (caught.value.help or "")
+
+
+def test_a_program_that_hangs_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "ocloc"
+    program.write_text("#!/bin/sh\nexec sleep 60\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("XETL_OCLOC", str(program))
+    monkeypatch.setattr(ocloc, "_SECONDS", 0.2)
+    with pytest.raises(LaunchError, match="timed out") as caught:
+        compile_spirv(b"", "pvc")
+    assert "less busy" in (caught.value.help or "")
 
 
 ZE_INFO = """\
