@@ -209,11 +209,12 @@ class Function:
 
     def compute_for(self, outer: Outer, call: Arguments, values: list[Any]) -> Any:
         """`compute` by all arguments, for another function: its call is remembered."""
-        return self._compute([*values, None], call, outer)
+        return self._run([*values, None], call, outer)
 
-    def _compute(
-        self, values: list[Any], call: Arguments, outer: Outer | None = None
-    ) -> Any:
+    def _compute(self, values: list[Any], call: Arguments) -> Any:
+        return self._run(values, call, None)
+
+    def _run(self, values: list[Any], call: Arguments, outer: Outer | None) -> Any:
         if self.plain is not None:
             return self.plain(values)
         outs = self._outs(values[-1])
