@@ -81,9 +81,14 @@ def _method_later(
     return method
 
 
+_LOADS = list[None]()
+"""One for each load that goes on: the last one that ends cleans up."""
+
+
 @contextmanager
 def _loading() -> Generator[None]:
     """Have modules load quickly: what they make stays, and is used in part."""
+    _LOADS.append(None)
     try:
         if _make_method is not None:
             setattr(dataclasses, "_create_fn", _method_later)  # noqa: B010 (not public)
@@ -94,7 +99,8 @@ def _loading() -> Generator[None]:
                 gc.freeze()
                 gc.unfreeze()
     finally:
-        if _make_method is not None:
+        _LOADS.pop()
+        if _make_method is not None and not _LOADS:
             setattr(dataclasses, "_create_fn", _make_method)  # noqa: B010
 
 

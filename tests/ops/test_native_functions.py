@@ -33,18 +33,18 @@ def general(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The functions whose calls go the general way from now on."""
     fastcall._entry()
     found: list[str] = []
-    compute = Function._compute
+    run = Function._run
 
     def counted(self: Any, *args: Any) -> Any:
         found.append(self.name)
-        return compute(self, *args)
+        return run(self, *args)
 
     def product(*args: Any, **kwargs: Any) -> Any:
         found.append("matmul")
         return matmul(*args, **kwargs)
 
     matmul = matrix_product.compute_product
-    monkeypatch.setattr(Function, "_compute", counted)
+    monkeypatch.setattr(Function, "_run", counted)
     monkeypatch.setattr(matrix_product, "compute_product", product)
     return found
 

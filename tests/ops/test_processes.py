@@ -121,7 +121,7 @@ if "before" not in sys.argv:
     ops.relu(np.zeros(3, np.float32))
     import torch
     ops.relu(torch.zeros(3))
-assert all(hasattr(torch.ops.xetl, name) for name in ("gelu", "conv2d", "rope"))
+assert all(hasattr(torch.ops.xetl, name) for name in ("gelu", "convolution", "rope"))
 """
 
 

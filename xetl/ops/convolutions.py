@@ -276,9 +276,7 @@ class _Convolution(Function):
         except XetlError as error:
             raise at_caller(error) from None
 
-    def _compute(
-        self, values: list[Any], call: Arguments, outer: Outer | None = None
-    ) -> Any:
+    def _compute(self, values: list[Any], call: Arguments) -> Any:
         def compute(*arguments: Any) -> Any:
             image = Outer(values[:3], self.natives, partial(_as_given, *values[:2]))
             return inner.compute_for(image, call, [*arguments])
