@@ -35,10 +35,13 @@ LARGE_MATRICES = (
 QUICK_SEEDS = {"host": 2, "avx2": 2, "opencl": 1}
 """How many of a test's random kernels are quick; others are slow tests."""
 
-QUICK_CELLS = {"cpu": 2, "opencl": 1, "ocloc": 1, "repeated": 0}
+QUICK_CELLS = {"cpu": 1, "opencl": 1, "ocloc": 1, "repeated": 0}
 """How many cells of a test are quick; Intel's compilers take a second for each.
 
-Repeated: the tests of the CPU backend on a device."""
+Repeated: tests of others on a device, where conformance/ and seeds/ are quick."""
+
+REPEATED = ("backends/cpu/", "language/")
+"""Folders of these tests."""
 
 RUNS_KERNELS = ("backends/cpu/", "conformance/", "numerics/", "ops/", "seeds/")
 """Folders of tests whose cells compile kernels for the CPU."""
@@ -144,7 +147,8 @@ def compiler_of(item: pytest.Item) -> str:
     if "/offline/" in path:
         return "ocloc"
     if target_of(item) == "opencl":
-        return "repeated" if "/tests/backends/cpu/" in path else "opencl"
+        is_repeated = any(f"/tests/{start}" in path for start in REPEATED)
+        return "repeated" if is_repeated else "opencl"
     return "cpu" if any(f"/tests/{start}" in path for start in RUNS_KERNELS) else "none"
 
 

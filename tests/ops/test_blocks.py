@@ -15,6 +15,7 @@ from xetl import ops  # noqa: E402
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["gpt", "mixer"])
 def test_the_same_losses(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(BENCHMARKS))
