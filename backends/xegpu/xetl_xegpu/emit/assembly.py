@@ -23,7 +23,7 @@ from xetl.dialects.base import element_type, ints_of, shape_of
 from xetl.dialects.upstream import vector
 from xetl_xegpu.emit.builtins import halves_of_words
 from xetl_xegpu.emit.emitter import KernelEmitter, Table
-from xetl_xegpu.emit.spirv import Instruction, instructions
+from xetl_xegpu.emit.spirv_words import Instruction, instructions
 
 _WORDS = 8
 """Of a lane; each is a register of 16 lanes."""

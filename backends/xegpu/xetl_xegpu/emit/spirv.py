@@ -7,8 +7,7 @@
 * What an emission uses cannot be freed. After so many, each is in such a process.
 * Optimisations of LLVM make modules that are not valid, and gain nothing.
 
-Sources: SPIR-V specification 1.6, "Binary Form" and "Instructions";
-SPV_INTEL_cache_controls.
+Source: SPV_INTEL_cache_controls.
 """
 
 from __future__ import annotations
@@ -18,83 +17,20 @@ import re
 import struct
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from xetl.errors import InternalError
 from xetl.locks import ForkSafeLock
 from xetl_xegpu.emit import llvm_spirv
 from xetl_xegpu.emit.builtins import EXTENSIONS
-
-MAGIC = 0x07230203
-HEADER = 5
-"""Words before the first instruction; the fourth is above all numbers of results."""
-
-
-class Instruction(NamedTuple):
-    """An instruction: its operation, and the words behind the first one."""
-
-    opcode: int
-    operands: Sequence[int]
-
+from xetl_xegpu.emit.spirv_words import HEADER, instructions, result_of
 
 _FUNCTION_END = 56
 _DECORATE = 71
 _HINT_DECORATIONS = (6442, 6443)
 """Of loads and of stores; operands: level, word."""
-
-# Operations that have a result but no type; most of the others have both or neither.
-_ONLY_RESULT = frozenset(
-    {
-        *(7, 11, 73, 248),  # OpString, OpExtInstImport, OpDecorationGroup, OpLabel
-        *range(19, 40),  # OpType...
-        322,  # OpTypePipeStorage
-        327,  # OpTypeNamedBarrier
-    }
-)
-_NO_RESULT = frozenset(
-    {
-        *(0, 2, 3, 4, 5, 6, 8, 10, 14, 15, 16, 17),  # sources, names, head of a module
-        *(56, 62, 63, 64),  # OpFunctionEnd, OpStore, OpCopyMemory, OpCopyMemorySized
-        *(71, 72, 74, 75),  # OpDecorate, OpMemberDecorate, groups of them
-        *(99, 218, 219, 220, 221),  # OpImageWrite, vertices and primitives
-        *(224, 225, 228),  # barriers, OpAtomicStore
-        *(246, 247, 249, 250, 251, 252, 253, 254, 255),  # merges, branches, returns
-        *(256, 257, 260, 297, 298, 301, 302, 303, 317, 318, 319),
-        *(328, 329, 330, 331, 332, 5632, 6085),
-        *(6142, 6143),  # halves of barriers
-    }
-)
-
-
-def instructions(module: bytes) -> Iterator[Instruction]:
-    """The instructions of a module.
-
-    Raises:
-        ValueError: it is no module, or an instruction ends behind its end.
-    """
-    if len(module) % 4 or len(module) < 4 * HEADER:
-        raise ValueError("it is no sequence of words")
-    words = struct.unpack(f"<{len(module) // 4}I", module)
-    if words[0] != MAGIC:
-        raise ValueError("it does not begin with the magic number")
-    at = HEADER
-    while at < len(words):
-        count, opcode = words[at] >> 16, words[at] & 0xFFFF
-        if count == 0 or at + count > len(words):
-            raise ValueError(f"the instruction at word {at} has {count} words")
-        yield Instruction(opcode, words[at + 1 : at + count])
-        at += count
-
-
-def result_of(instruction: Instruction) -> int | None:
-    """The number that an instruction gives its result, if it has one."""
-    opcode, operands = instruction
-    if opcode in _NO_RESULT:
-        return None
-    place = 0 if opcode in _ONLY_RESULT else 1
-    return operands[place] if place < len(operands) else None
 
 
 def with_one_hint_each(module: bytes) -> bytes:

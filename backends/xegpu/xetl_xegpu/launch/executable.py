@@ -10,6 +10,7 @@ from typing import Any, cast
 from xetl.backend import Argument, Artifact, Event, Place, QueuedExecutable
 from xetl.devices import find_device
 from xetl.errors import LaunchError
+from xetl.imports import import_whole
 from xetl.language.signature import Signature
 from xetl.locks import ForkSafeLock
 from xetl.runtime.placement import FINISHED
@@ -158,7 +159,8 @@ def build_kernel(spirv: bytes, name: str, facts: CodeFacts, place: QueuePlace) -
         place: the queue.
 
     Raises:
-        LaunchError: the device lacks something, or its driver refuses the program.
+        LaunchError: the device lacks something, or its driver refuses the program or
+            its compiler ends a process.
     """
     queue = place.queue
     options = _options(facts, place.device)
@@ -173,6 +175,9 @@ def build_kernel(spirv: bytes, name: str, facts: CodeFacts, place: QueuePlace) -
 
 
 def _build(spirv: bytes, facts: CodeFacts, place: QueuePlace, options: str) -> Any:
+    if place.device.is_gpu:  # the driver for CPUs is the one of the tests
+        first_builds = import_whole("xetl_xegpu.launch.first_builds")
+        first_builds.check(spirv, facts.name, place.device, options)
     program = dpctl().program
     try:
         return program.create_program_from_spirv(place.queue, spirv, options)

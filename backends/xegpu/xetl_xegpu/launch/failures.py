@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 from xetl.errors import LaunchError
 from xetl.opencl_driver import VARIABLE
@@ -80,6 +81,30 @@ def refused(device: str, kernel: str, reason: str) -> LaunchError:
 def not_started(device: str, kernel: str) -> LaunchError:
     """The driver would not start a kernel; nothing was written."""
     return refused(device, kernel, "it was not started")
+
+
+def compiler_died(
+    device: str, kernel: str, end: str, new: Sequence[str]
+) -> LaunchError:
+    """The compiler of a driver ends the process it works in; nothing was written.
+
+    Args:
+        device: its name and the version of the driver.
+        kernel: what was built.
+        end: what happened, such as "ended its process by SIGABRT".
+        new: what it was asked for the first time.
+    """
+    shown = ", ".join(new[:_SHOWN]) + (", ..." if len(new) > _SHOWN else "")
+    return LaunchError(
+        f"the compiler of {device} {end}; it was given kernel `{kernel}`",
+        code="X0836",
+        notes=[f"in a process of its own, as this was new to it: {shown}"],
+        help="update the driver, make tiles smaller, or run on the processor "
+        "(XETL_BACKEND=cpu); `xetl cache prune --all` forgets it, to try again",
+    )
+
+
+_SHOWN = 6
 
 
 def lost(device: str, doing: str, *, copies: bool) -> LaunchError:

@@ -13,8 +13,9 @@ from xetl.codegen.types import I8, I32, I64
 from xetl.errors import InternalError
 from xetl_xegpu.emit.memory import METADATA
 from xetl_xegpu.emit.module import emit, llvm_text
-from xetl_xegpu.emit.spirv import instructions, with_one_hint_each
+from xetl_xegpu.emit.spirv import with_one_hint_each
 from xetl_xegpu.emit.spirv_limits import check_module
+from xetl_xegpu.emit.spirv_words import instructions
 
 HINTED = 'l1_hint = "{}", l3_hint = "{}"'
 
