@@ -76,11 +76,12 @@ def _described(device: Any, *, is_default: bool) -> str:
     lacks = f", no {' and no '.join(sorted(facts.lacks))}" if facts.lacks else ""
     reads = "reads host arrays" if facts.reads_host else "host arrays are copied"
     taken = "; launches take it" if is_default else ""
+    can = f"; {facts.capabilities}" if facts.is_gpu else ""
     return (
         f"{facts.name} {facts.full_name}, driver {facts.driver}: "
         f"target `{facts.target}`, {facts.memory_bytes / _GIB:.1f} GiB, "
         f"{facts.slm_bytes // _KIB} KiB shared memory, workgroups of "
-        f"{facts.most_lanes} lanes{lacks}; {reads}{taken}"
+        f"{facts.most_lanes} lanes{lacks}{can}; {reads}{taken}"
     )
 
 

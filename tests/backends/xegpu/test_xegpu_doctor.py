@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -71,3 +72,12 @@ def test_the_offline_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ocloc, "find_ocloc", wrong)
     found = about("ocloc")
     assert (found.state, found.fix) == ("problem", "unset it")
+
+
+def test_what_a_gpu_can_do_and_who_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    device.require()
+    said = "2-D blocks, DPAS (OpenCL extensions)"
+    facts = devices.facts_of(devices.default_queue().sycl_device)
+    facts = replace(facts, is_gpu=True, capabilities=said)
+    monkeypatch.setattr(devices, "facts_of", lambda device: facts)
+    assert f" lanes; {said}; " in about("device").text

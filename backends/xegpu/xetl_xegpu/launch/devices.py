@@ -18,6 +18,7 @@ from xetl.errors import EmulatedDeviceWarning
 from xetl.imports import import_whole
 from xetl.opencl_driver import LIBRARY, VARIABLE, beside_python
 from xetl_xegpu.launch import failures
+from xetl_xegpu.launch.capabilities import Capabilities, capabilities_of
 
 PACKAGE = "intel-opencl-rt"
 
@@ -63,14 +64,6 @@ WITHOUT_FP64 = "opencl_fp32"
 
 _LEVEL_ZERO = "level_zero"
 
-_SIMD_WITH_BLOCKS = 16
-"""Lanes of an execution unit of the GPUs that have 2-D block messages and DPAS of 16
-lanes: PVC, Xe2 and what follows; Alchemist, Meteor and Arrow Lake have 8."""
-
-_PONTE_VECCHIO = range(0x0BD0, 0x0BE0)
-"""Numbers of PCI devices, https://dgpu-docs.intel.com/devices/hardware-table.html.
-All others with such units take the code for Battlemage."""
-
 
 @dataclass(frozen=True, eq=False)
 class Device:
@@ -89,6 +82,7 @@ class Device:
         most_lanes: lanes that a workgroup can have.
         memory_bytes: of global memory.
         cores: that it has; of a processor, which runs what a GPU would, those of a GPU.
+        capabilities: of a GPU, and who says so; for people.
     """
 
     name: str
@@ -103,6 +97,7 @@ class Device:
     most_lanes: int
     memory_bytes: int
     cores: int
+    capabilities: str = ""
 
 
 @cache
@@ -196,9 +191,7 @@ def facts_of(device: Any) -> Device:
         )
         if not has
     ]
-    target = _target_of(device)
-    if device.is_gpu and target in (OPENCL, WITHOUT_FP64):
-        _warn_of_emulation(device.name.strip())
+    target, capabilities = _target_of(device)
     return Device(
         name=device.filter_string,
         full_name=device.name.strip(),
@@ -212,6 +205,7 @@ def facts_of(device: Any) -> Device:
         most_lanes=device.max_work_group_size,
         memory_bytes=device.global_mem_size,
         cores=_cores_of(device) if device.is_gpu else _CORES_OF_A_STACK,
+        capabilities=capabilities,
     )
 
 
@@ -224,24 +218,25 @@ def _cores_of(device: Any) -> int:
     return max(1, device.max_compute_units // find_device("pvc").speed.engines)
 
 
-def _target_of(device: Any) -> str:
+def _target_of(device: Any) -> tuple[str, str]:
+    """The target, and who says what the device can do."""
     emulated = OPENCL if device.has_aspect_fp64 else WITHOUT_FP64
     if not device.is_gpu:
-        return emulated
-    utils = import_whole("dpctl.utils")
-    found = utils.intel_device_info(device)  # nothing of devices of other makers
-    if found.get("device_id") in _PONTE_VECCHIO:
-        return "pvc"
-    has_blocks = found.get("gpu_eu_simd_width") == _SIMD_WITH_BLOCKS
-    return "bmg" if has_blocks else emulated
+        return emulated, ""
+    found = capabilities_of(device)
+    if found.missing:
+        _warn_of_emulation(device.name.strip(), found)
+        return emulated, str(found)
+    return "pvc" if found.is_pvc else "bmg", str(found)
 
 
-def _warn_of_emulation(name: str) -> None:
+def _warn_of_emulation(name: str, found: Capabilities) -> None:
     """Once for each device: its facts are kept."""
     warnings.warn(
-        f"`{name}` has no 2-D block messages and matrix instructions of 16 lanes, or "
-        "its driver does not say so: they are emulated, which is slow. `xetl doctor "
-        "--gpu` says what the driver reports; XETL_BACKEND=cpu runs on the processor",
+        f"`{name}` has no {found.missing[0]}, or its driver does not say so "
+        f"({found.source}): Intel's instructions are emulated, which is slow. `xetl "
+        "doctor --gpu` says what the driver reports; XETL_BACKEND=cpu runs on the "
+        "processor",
         EmulatedDeviceWarning,
         stacklevel=2,
     )

@@ -13,9 +13,10 @@ from contextlib import suppress
 from typing import Any
 
 import dpctl
-import dpctl.program
+import dpctl.program as _program
 
 _dpctl: Any = dpctl
+program: Any = _program
 
 BEGUN, ENDED = "begun", "ended"
 
@@ -32,7 +33,7 @@ if __name__ == "__main__":
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     _say(BEGUN)
     # An error is no end: the launch has it as well.
-    with suppress(_dpctl.program.SyclProgramCompilationError):
-        _dpctl.program.create_program_from_spirv(queue, given, options)
+    with suppress(program.SyclProgramCompilationError):
+        program.create_program_from_spirv(queue, given, options)
     _say(ENDED)
     os._exit(0)  # whatever drivers do at exit is no matter

@@ -16,6 +16,7 @@ from xetl.language.signature import Signature
 from xetl.settings import config
 from xetl.xetile import wg_map
 from xetl_xegpu.launch import devices
+from xetl_xegpu.launch.capabilities import Capabilities
 from xetl_xegpu.launch.executable import XegpuExecutable
 from xetl_xegpu.limits import LIMIT, why_no_blocks
 
@@ -149,6 +150,7 @@ def test_the_device_that_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "only cuda gpu, opencl accelerator" in caught.value.notes[0]
 
 
+@pytest.mark.filterwarnings("ignore::xetl.errors.EmulatedDeviceWarning")
 @pytest.mark.parametrize(
     ("number", "width", "target"),
     [
@@ -168,25 +170,26 @@ def test_targets_of_devices(
         return {"device_id": device.number, **others}
 
     monkeypatch.setattr(utils, "intel_device_info", info)
-    assert devices._target_of(FakeDevice("level_zero", "gpu", number)) == target
-    assert devices._target_of(FakeDevice("opencl", "cpu", number)) == "opencl"
+    assert devices._target_of(FakeDevice("level_zero", "gpu", number))[0] == target
+    assert devices._target_of(FakeDevice("opencl", "cpu", number))[0] == "opencl"
     for kind in ("gpu", "cpu"):
         old = FakeDevice("opencl", kind, 0x56A0, has_fp64=False)
-        assert devices._target_of(old) == "opencl_fp32"
+        assert devices._target_of(old)[0] == "opencl_fp32"
 
 
 def test_a_gpu_that_is_emulated_is_a_warning(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     real = devices.default_queue().sycl_device
-    monkeypatch.setattr(devices, "_target_of", lambda device: "opencl")
+    missing = Capabilities(("2-D blocks",), False, "width of its units")
+    monkeypatch.setattr(devices, "capabilities_of", lambda device: missing)
     fields = ("has_aspect_fp64", "has_aspect_fp16", "filter_string", "driver_version")
     fields += ("local_mem_size", "max_work_group_size", "global_mem_size", "backend")
     fields += ("has_aspect_usm_system_allocations",)
     fake = SimpleNamespace(**{name: getattr(real, name) for name in fields})
     fake.name, fake.is_gpu, fake.is_cpu = "Arc A770 ", True, False
     fake.max_compute_units = 160
-    with pytest.warns(EmulatedDeviceWarning, match="`Arc A770` has no 2-D block"):
+    with pytest.warns(EmulatedDeviceWarning, match="`Arc A770` has no 2-D blocks, or"):
         found = devices.facts_of.__wrapped__(fake)
     assert found.cores == 20
 
