@@ -48,15 +48,14 @@ def gather_rows(
     first, i = xetile.program_id(0) * WIDTH, xetile.program_id(1)
     number = xetile.program_id(2)
     places, source = matrix(index, number), matrix(x, number)
-    row = min(i, places.shape[0] - 1)
-    tile = xetile.init_tile(places, [row, first], (1, WIDTH))
-    at = xetile.load_tile(tile, padding=-1).to(xetile.i64)
+    numbers = places[min(i, places.shape[0] - 1)]
+    at = xetile.load_tile(xetile.init_tile(numbers, [first], (WIDTH,)), padding=-1)
     if ALONG:
-        found = xetile.load_gather(xetile.init_tile(source, [at * 0 + i, at]))
+        found = xetile.load_gather(xetile.init_tile(source[i], [at]))
     else:
-        columns = at * 0 + first + xetile.arange(WIDTH)[None, :]
+        columns = first + xetile.arange(WIDTH)
         found = xetile.load_gather(xetile.init_tile(source, [at, columns]))
-    to = xetile.init_tile(matrix(out, number), [i, first], (1, WIDTH))
+    to = xetile.init_tile(matrix(out, number)[i], [first], (WIDTH,))
     xetile.store_tile(found, to)
 
 
