@@ -23,10 +23,15 @@ torch_library.register()
 
 
 def has_modes() -> bool:
-    """Whether a mode or a transform of torch is on, which must see each operator."""
+    """Whether something of torch is on that must see each operator.
+
+    It is a mode, a transform or autocast.
+    """
     hooks = torch._C
     return (
-        hooks._len_torch_dispatch_stack() or hooks._functorch.peek_interpreter_stack()
+        hooks._len_torch_dispatch_stack()
+        or hooks._functorch.peek_interpreter_stack()
+        or hooks._is_any_autocast_enabled()
     )
 
 
@@ -42,15 +47,19 @@ def way_of(declared: Function, values: list[Any]) -> Way | None:
     if has_modes():
         return _dispatched if _any_tensor(declared, values) else None
     records, is_needed, is_plain = torch.is_grad_enabled(), False, True
+    has_elements = False
     for i in declared.arrays:
         x = values[i]
         if type(x) in _PLAIN:
             is_needed = is_needed or (records and x.requires_grad)
+            has_elements = has_elements or not x.is_meta
         elif x is not None:
-            is_plain = False
+            is_plain, has_elements = False, True
             if isinstance(x, torch.Tensor):
                 is_needed = is_needed or (records and x.requires_grad)
                 is_needed = is_needed or _has_own_operators(x)
+    if not has_elements:
+        return _dispatched
     if not is_needed:
         return None
     return _recorded if is_plain else _dispatched
@@ -89,7 +98,9 @@ def _dispatched(declared: Function, values: list[Any], _: Arguments) -> Any:
         LaunchError: ``out`` is given, of which torch can keep no history; or the class
             of a tensor says itself what operators do, and does not know this one.
     """
-    if values[-1] is not None and torch.is_grad_enabled():
+    given = [values[i] for i in declared.arrays if values[i] is not None]
+    is_needed = any(getattr(x, "requires_grad", False) for x in given)
+    if values[-1] is not None and torch.is_grad_enabled() and is_needed:
         raise _out_and_gradient(declared)
     for i in declared.arrays:
         if values[i] is not None and not isinstance(values[i], torch.Tensor):

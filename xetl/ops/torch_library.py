@@ -28,6 +28,10 @@ _ALONG = ("softmax", "log_softmax", "cumsum", "argmax", "argmin")
 _OVER = ("sum", "mean", "amax", "amin", "var")
 _ROWS = ("layer_norm", "rms_norm", "rope", "linear_int4")
 _ATTENTION = "scaled_dot_product_attention"
+_NARROW = ("matmul", "addmm", "baddbmm", "convolution", _ATTENTION)
+"""Those that `torch.autocast` computes in its dtype, as torch's functions."""
+_WIDE = ("class_loss", "pointwise_loss")
+"""Those that it computes in f32."""
 
 
 def batched(declared: Function, operator: Any) -> Callable[..., Any]:
@@ -169,6 +173,8 @@ def _register(declared: Function) -> None:
     library.define(schema_of(declared))
     for key in ("CPU", "XPU"):
         library.impl(name, _implementation(declared), key)
+        if name in (*_NARROW, *_WIDE) and namespace == "xetl":
+            library.impl(name, _casting(declared, key.lower()), f"Autocast{key}")
     library.impl(name, _fake(declared), "Meta")
     recording = _recording(declared, operator_of(declared))
     library.impl(name, recording, "Autograd", with_keyset=True)
@@ -187,6 +193,24 @@ def _implementation(declared: Function) -> Callable[..., Any]:
         return declared.compute(*args)
 
     return implementation
+
+
+def _casting(declared: Function, device: str) -> Callable[..., Any]:
+    """The function of what `torch.autocast` makes of its arguments."""
+    key = torch._C._parse_dispatch_key(f"Autocast{device.upper()}")
+    keys, is_narrow = torch._C.DispatchKeySet(key), declared.name in _NARROW
+
+    def casting(*args: Any, **kwargs: Any) -> Any:
+        values = declared.complete(args, kwargs)[:-1]
+        dtype = torch.get_autocast_dtype(device) if is_narrow else torch.float32
+        for i in declared.arrays:
+            x = values[i]
+            if x is not None and x.is_floating_point() and x.dtype != torch.float64:
+                values[i] = x.to(dtype)
+        with torch._C._ExcludeDispatchKeyGuard(keys):
+            return operator_of(declared)(*values)
+
+    return casting
 
 
 def _fake(declared: Function) -> Callable[..., Any]:

@@ -134,13 +134,17 @@ def _count_version(code: EntryCode, process: Value, obj: Value) -> None:
 
 
 def refuse_modes(code: EntryCode, process: Value) -> None:
-    """Leave if a mode or a transform of torch is on, which must see each function."""
+    """Leave if a mode, a transform or autocast is on, which must see each function."""
     builder = code.builder
     modes = code.call(code.word(process, words.P_MODES), I64, [])
     code.refuse_if(code.is_(modes, "!=", 0))
-    key = builder.trunc(code.word(process, words.P_TRANSFORM), I32)
-    included = code.call(code.word(process, words.P_HAS_KEY), I8, [key])
-    code.refuse_if(builder.icmp_signed("!=", included, const(I8, 0)))
+    for function, key, usual in (
+        (words.P_HAS_KEY, words.P_TRANSFORM, 0),
+        (words.P_LACKS_KEY, words.P_AUTOCAST, 1),
+    ):
+        number = builder.trunc(code.word(process, key), I32)
+        found = code.call(code.word(process, function), I8, [number])
+        code.refuse_if(builder.icmp_signed("!=", found, const(I8, usual)))
 
 
 def is_tensor(code: EntryCode, process: Value, obj: Value) -> Value:

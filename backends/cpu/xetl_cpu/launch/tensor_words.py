@@ -22,9 +22,11 @@ _FIRST = 37  # behind the words of `fastcall`
     P_LEVEL,
     P_NO_LEVEL,
     P_GETATTR,
-    P_MODES,  # functions that say what is on: how many modes, and whether a transform
+    P_MODES,  # functions that say what is on: modes, a transform, autocast
     P_HAS_KEY,
     P_TRANSFORM,
+    P_LACKS_KEY,
+    P_AUTOCAST,
     P_PLAIN,  # the dispatch keys of tensors on the host, and of those for inference
     P_INFERRED,
     P_IMPLEMENTATION,  # at which word of a tensor it is
@@ -36,13 +38,14 @@ _FIRST = 37  # behind the words of `fastcall`
     P_SIZE,
     P_RECORDS,  # written by the entry: `NOTHING`, or why it refuses a call
     PROCESS_WORDS,
-) = range(_FIRST, _FIRST + 23)
+) = range(_FIRST, _FIRST + 25)
 
 NOTHING, ONE_RECORDED, ONLY_RECORDED = range(3)
 """Whether torch is to differentiate an argument; that alone is not as it was."""
 
 _MODES = "_ZN3c104impl20TorchDispatchModeTLS9stack_lenEv"
 _HAS_KEY = "_ZN3c104impl28tls_is_dispatch_key_includedENS_11DispatchKeyE"
+_LACKS_KEY = "_ZN3c104impl28tls_is_dispatch_key_excludedENS_11DispatchKeyE"
 
 COUNT_AT = 16
 """Bytes to the number in a counter of versions."""
@@ -77,11 +80,15 @@ def find_torch(words: Any) -> None:
         describe = _exchange_function(torch.Tensor.__dlpack_c_exchange_api__)
         objects, places = _objects(torch), _places(torch)
         library = ctypes.CDLL("libc10.so")  # the one that is loaded
-        modes, has_key = (_address(library[each]) for each in (_MODES, _HAS_KEY))
-        transform = int(torch._C.DispatchKey.FuncTorchDynamicLayerFrontMode)
+        functions = {
+            P_MODES: _address(library[_MODES]),
+            P_HAS_KEY: _address(library[_HAS_KEY]),
+            P_LACKS_KEY: _address(library[_LACKS_KEY]),
+            P_TRANSFORM: int(torch._C.DispatchKey.FuncTorchDynamicLayerFrontMode),
+            P_AUTOCAST: int(torch._C.DispatchKey.AutocastCPU),
+        }
     except (AttributeError, OSError):  # it is older, or another
-        describe, objects, places = 0, dict[int, Any](), None
-        modes = has_key = transform = 0
+        describe, objects, places, functions = 0, dict[int, Any](), None, {}
     if not describe or places is None:
         _refused.append(torch)
         return
@@ -89,9 +96,8 @@ def find_torch(words: Any) -> None:
     words[P_GETATTR] = _address(ctypes.pythonapi.PyObject_GetAttr)
     for word, kept in objects.items():
         words[word] = id(kept)
-    for word, place in places.items():
+    for word, place in {**places, **functions}.items():
         words[word] = place
-    words[P_MODES], words[P_HAS_KEY], words[P_TRANSFORM] = modes, has_key, transform
     words[P_DESCRIBE] = describe
     words[P_TENSOR] = id(torch.Tensor)
 

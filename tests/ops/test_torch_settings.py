@@ -1,0 +1,132 @@
+"""Tensors on `meta`, and `torch.autocast`: as torch's functions do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+torch: Any = pytest.importorskip("torch")
+from torch.nn import functional  # noqa: E402
+
+from xetl import ops  # noqa: E402
+from xetl.errors import LaunchError  # noqa: E402
+
+
+def test_tensors_without_elements_have_results_without_elements() -> None:
+    x = torch.rand(4, 8)
+    ops.softmax(x, -1)  # the same call, of elements, is known
+    ops.softmax(x, -1)
+    x = x.to("meta")
+    for found, wanted in (
+        (ops.softmax(x, -1), torch.softmax(x, -1)),
+        (ops.linear(x, x, x[:, 0]), functional.linear(x, x, x[:, 0])),
+        (ops.sum(x, 1), x.sum(1)),
+        (ops.bmm(x[None], x.T[None]), torch.bmm(x[None], x.T[None])),
+    ):
+        assert found.is_meta
+        assert found.shape == wanted.shape
+    image, weight = (torch.rand(2, 3, n, n, device="meta") for n in (6, 3))
+    found = ops.conv2d(image, weight)
+    assert found.is_meta
+    assert found.shape == (2, 2, 4, 4)
+
+
+def test_out_and_derivatives_on_meta() -> None:
+    x = torch.rand(4, 8, device="meta")
+    assert ops.relu(x, out=torch.empty_like(x)).is_meta
+    x.requires_grad_()
+    ops.layer_norm(x, (8,)).sum().backward()
+    assert x.grad.is_meta
+    assert x.grad.shape == (4, 8)
+
+
+def test_tensors_with_and_without_elements_do_not_mix() -> None:
+    with pytest.raises(LaunchError, match="X0813"):
+        ops.matmul(torch.rand(4, 8), torch.rand(8, 4, device="meta"))
+
+
+def _products(of: Any, f: Any, x: Any) -> list[Callable[[], Any]]:
+    """Of our functions, or of torch's."""
+    b, heads = x[None], x[None, None]
+    return [
+        lambda: of.matmul(x, x.to(torch.bfloat16)),
+        lambda: f.linear(x, x, x[0]),
+        lambda: of.bmm(b, b),
+        lambda: of.addmm(x, x, x),
+        lambda: of.baddbmm(b, b, b),
+        lambda: f.conv1d(b, x[:, :, None]),
+        lambda: f.conv2d(heads, heads[..., :3, :3]),
+        lambda: f.scaled_dot_product_attention(heads, heads, heads),
+    ]
+
+
+def _others(of: Any, f: Any, x: Any) -> list[Callable[[], Any]]:
+    target = torch.arange(8)
+    return [
+        lambda: f.cross_entropy(x, target),
+        lambda: f.nll_loss(x, target),
+        lambda: f.mse_loss(x, x + 1),
+        lambda: f.kl_div(x, x, reduction="sum"),
+        lambda: f.softmax(x, -1),
+        lambda: f.layer_norm(x, (8,)),
+        lambda: of.sum(x),
+        lambda: f.gelu(x),
+    ]
+
+
+@pytest.mark.parametrize("made", [_products, _others])
+@pytest.mark.parametrize("name", ["float32", "bfloat16", "float16"])
+@pytest.mark.parametrize("to", ["bfloat16", "float16"])
+def test_autocast(made: Any, name: str, to: str) -> None:
+    x = torch.rand(8, 8).to(getattr(torch, name))
+    with torch.autocast("cpu", getattr(torch, to)):
+        pairs = zip(made(ops, ops, x), made(torch, functional, x))
+        for i, (ours, theirs) in enumerate(pairs):
+            for _ in range(3):  # also calls like earlier ones
+                found, wanted = ours(), theirs()
+                assert found.dtype == wanted.dtype, i
+                torch.testing.assert_close(found, wanted, rtol=2e-2, atol=2e-2)
+
+
+def test_autocast_leaves_f64_and_integers() -> None:
+    x = torch.rand(4, 4, dtype=torch.float64)
+    bytes_ = torch.ones(4, 4, dtype=torch.int8)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert ops.matmul(x, x).dtype == torch.float64
+        assert ops.matmul(bytes_, bytes_).dtype == torch.int32
+
+
+def test_a_call_is_known_and_then_autocast_is_on() -> None:
+    x = torch.rand(4, 4)
+    for _ in range(3):
+        assert ops.matmul(x, x).dtype == torch.float32
+    with torch.autocast("cpu", torch.bfloat16):
+        assert ops.matmul(x, x).dtype == torch.bfloat16
+        with torch.autocast("cpu", enabled=False):
+            assert ops.matmul(x, x).dtype == torch.float32
+    assert ops.matmul(x, x).dtype == torch.float32
+
+
+def test_derivatives_under_autocast() -> None:
+    x, weight = (torch.rand(4, 4, requires_grad=True) for _ in range(2))
+    with torch.autocast("cpu", torch.bfloat16):
+        ours, theirs = ops.linear(x, weight), functional.linear(x, weight)
+    found, wanted = (
+        torch.autograd.grad(y.float().square().sum(), (x, weight))
+        for y in (ours, theirs)
+    )
+    for one, other in zip(found, wanted):
+        assert one.dtype == torch.float32
+        torch.testing.assert_close(one, other, rtol=2e-2, atol=2e-2)
+
+
+def test_autocast_in_a_compiled_function() -> None:
+    def block(x: Any) -> Any:
+        with torch.autocast("cpu", torch.bfloat16):
+            return ops.matmul(x, x)
+
+    x = torch.rand(4, 4)
+    compiled = torch.compile(block, fullgraph=True, backend="aot_eager")
+    assert compiled(x).dtype == torch.bfloat16
