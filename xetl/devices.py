@@ -323,9 +323,25 @@ _OPENCL = replace(
     cards=(),
 )
 
+# Crescent Island [measured]: what is compiled for bmg is taken unchanged, and products
+# of codes are one instruction (`dpas` of `hf8` and `bf8`).  Speed [assumed] as bmg's.
+_CRI = replace(
+    _BMG,
+    name="cri",
+    matrix=replace(_MATRIX, results={**_MATRIX.results, "f8": ("f32",)}),
+    cards=(),
+)
+
+CODES = {"f8e4m3": "e4m3", "f8e5m2": "e5m2"}
+"""Floats of eight bits, and what a product calls their formats."""
+
+PRODUCTS_OF_CODES = tuple(f"{a}x{b}" for a in CODES.values() for b in CODES.values())
+"""The precision of a product of i8 that are such codes: formats of A and of B."""
+
 DEVICES: Mapping[str, Device] = {
     "pvc": _PVC,
     "bmg": _BMG,
+    "cri": _CRI,
     "opencl": _OPENCL,
     # Alchemist, and the GPUs of processors before Lunar Lake, have no fp64.
     "opencl_fp32": replace(_OPENCL, name="opencl_fp32", has_fp64=False),

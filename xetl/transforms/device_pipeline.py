@@ -45,7 +45,7 @@ def device_passes(
         DropBreakpointsPass(),
         InlineCallsPass(),
         ExpandSortsPass(),
-        ExpandSmallFloatsPass(),
+        ExpandSmallFloatsPass(device),
         NormalizeTilesPass(),
         CanonicalizePass(),
         CSEPass(),

@@ -1,8 +1,9 @@
 """expand-small-floats: floats of eight bits become i8, and arithmetic on them f32.
 
 *What*: `f8E4M3FN` and `f8E5M2` in memory, tiles and values are i8.  A conversion is
-integer arithmetic; a product takes bf16, which holds every such number; any other
-computation widens to f32 and rounds its result once.
+integer arithmetic; a product takes bf16, which holds every such number, or codes where
+the device multiplies them (C an f32, whole steps of K); any other computation widens to
+f32 and rounds its result once.
 *Why*: what backends do not know they need not be taught.
 *Left alone*: what only moves elements; modules without such types.
 Raises: IRError for atomics on them.
@@ -23,6 +24,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
@@ -41,6 +43,7 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     IntegerType,
     ModuleOp,
+    StringAttr,
     bf16,
     f32,
 )
@@ -48,8 +51,9 @@ from xdsl.ir import Attribute, Operation, ParametrizedAttribute, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
+from xetl.devices import CODES, find_device
 from xetl.dialects import xetile
-from xetl.dialects.base import element_type, with_element
+from xetl.dialects.base import element_type, vector_type, with_element
 from xetl.dialects.literals import wrap
 from xetl.dialects.upstream import arith, memref, vector
 from xetl.ir.builder import Builder
@@ -217,10 +221,16 @@ _COMPUTES = (
 _ATOMIC = (xetile.AtomicRmwTileOp, memref.AtomicRmwOp)
 
 
+@dataclass(frozen=True)
 class ExpandSmallFloatsPass(ModulePass):
-    """See the module docstring."""
+    """See the module docstring.
+
+    Attributes:
+        device: whose matrix unit may know codes, see `xetl.devices`.
+    """
 
     name = "expand-small-floats"
+    device: str = "pvc"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite ``op`` in place.
@@ -230,6 +240,10 @@ class ExpandSmallFloatsPass(ModulePass):
         """
         if not any(map(_has_small, op.walk())):
             return
+        for each in op.walk():
+            if isinstance(each, xetile.TileMmaOp) and self._multiplies(each):
+                names = [CODES[_name_of(side.type)] for side in (each.a, each.b)]
+                each.properties["precision"] = StringAttr("x".join(names))
         wide: dict[tuple[SSAValue, Attribute], SSAValue] = {}
         for each in list(op.walk()):
             _widen(each, wide)
@@ -240,6 +254,23 @@ class ExpandSmallFloatsPass(ModulePass):
         retype = _retyper()
         for each in op.walk():
             _retype(each, retype)
+
+    def _multiplies(self, op: xetile.TileMmaOp) -> bool:
+        """Whether the device has an instruction for a product of codes."""
+        unit = find_device(self.device).matrix
+        depth, columns = vector_type(op.b).get_shape()[-2:]
+        return (
+            "f8" in unit.results
+            and is_small(op.a.type)
+            and element_of(op.result.type) == f32
+            and vector_type(op.b).get_num_dims() == 2
+            and depth % (unit.depth_bits // 8) == 0
+            and columns % unit.columns == 0
+        )
+
+
+def _name_of(type_: Attribute) -> str:
+    return DType.of(str(element_of(type_))).name
 
 
 def _has_small(op: Operation) -> bool:
@@ -265,8 +296,9 @@ def _widen(op: Operation, wide: dict[tuple[SSAValue, Attribute], SSAValue]) -> N
         op.properties["padding"] = _code_of(number, element_of(op.operands[0].type))
     if not _computes(op):
         return
+    is_of_codes = isinstance(op, xetile.TileMmaOp) and op.precision is not None
     for index, value in enumerate(op.operands):
-        if is_small(value.type):
+        if is_small(value.type) and not (is_of_codes and index < 2):
             to = bf16 if isinstance(op, xetile.TileMmaOp) and index < 2 else f32
             key = (value, to)
             if key not in wide:

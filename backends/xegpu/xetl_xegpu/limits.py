@@ -101,12 +101,14 @@ _STORES = (
     Hints("write_back", "write_back"),
 )
 
+_OF_XE2: Mapping[Kind, tuple[Hints, ...]] = {
+    "load": (*_LOADS, Hints("read_invalidate", "read_invalidate")),
+    "store": _STORES,
+}
 _LEGAL: Mapping[str, Mapping[Kind, tuple[Hints, ...]]] = {
     "pvc": {"load": (*_LOADS, Hints("read_invalidate", "cached")), "store": _STORES},
-    "bmg": {
-        "load": (*_LOADS, Hints("read_invalidate", "read_invalidate")),
-        "store": _STORES,
-    },
+    "bmg": _OF_XE2,
+    "cri": _OF_XE2,
 }
 
 _ELSE: Mapping[Kind, Hints] = {

@@ -35,11 +35,13 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
+from ...devices import PRODUCTS_OF_CODES
 from ..base import Value, check, ints_of, type_of, vector_type
 from ..operation import Common, XetlOp
 from ..reduction_kinds import kind_attribute, kind_fits
 from ..traits import Reduces, Repeats, Scans, Transposes
 from ..type_rules import like
+from ..upstream.elementwise import is_float
 from . import verifiers as verify
 from .attributes import LayoutAttr, WgMapAttr, WorkgroupMap, wg_map_of
 
@@ -131,6 +133,12 @@ class TileMmaOp(XetlOp, name="xetile.tile_mma"):
         """How the result is split among subgroups."""
         return self.wg_map_c or wg_map_of(self)
 
+    @property
+    def is_of_codes(self) -> bool:
+        """Whether operands of i8 are floats of eight bits, `xetl.devices.CODES`."""
+        precision = None if self.precision is None else self.precision.data
+        return precision in PRODUCTS_OF_CODES and not is_float(self.a.type)
+
     def verify_(self) -> None:
         """Check shapes, element types and maps."""
         verify.mma(
@@ -138,6 +146,7 @@ class TileMmaOp(XetlOp, name="xetile.tile_mma"):
             vector_type(self.b),
             None if self.c is None else vector_type(self.c),
             self.result.type,
+            of_codes=self.is_of_codes,
         )
         verify.map_fits("wg_map_a", self.wg_map_a, self.a.type)
         verify.map_fits("wg_map_b", self.wg_map_b, self.b.type)

@@ -54,8 +54,10 @@ def mma_result(a: Vector, b: Vector) -> Vector:
     return VectorType(a.element_type, shape)
 
 
-def mma(a: Vector, b: Vector, c: Vector | None, result: Vector) -> None:
-    """Check shapes and element types of ``a @ b + c``."""
+def mma(
+    a: Vector, b: Vector, c: Vector | None, result: Vector, *, of_codes: bool = False
+) -> None:
+    """Check shapes and element types of ``a @ b + c``; i8 may be codes of floats."""
     shape = mma_result(a, b).get_shape()
     if result.get_shape() != shape:
         raise VerifyException(
@@ -71,7 +73,8 @@ def mma(a: Vector, b: Vector, c: Vector | None, result: Vector) -> None:
         )
     check(c in (None, result), "the addend is {}, but the result is {}", c, result)
     text = "{} cannot be accumulated in {}"
-    check(is_float(a) == is_float(result), text, a.element_type, result.element_type)
+    is_narrow = is_float(a) == (is_float(result) and not of_codes)
+    check(is_narrow, text, a.element_type, result.element_type)
 
 
 def transposed_axes(rank: int) -> tuple[int, ...]:

@@ -115,6 +115,8 @@ def product_of(op: xetile.TileMmaOp, device: Device) -> Product | str:
 def _factor_name(op: xetile.TileMmaOp, factor: Attribute) -> str:
     """What the matrix unit would multiply: a precision says so for f32."""
     precision = None if op.precision is None else op.precision.data
+    if op.is_of_codes:
+        return "f8"
     if precision is not None:
         return {"tf32": "tf32", "bf16x3": "bf16"}.get(precision, "f32")
     return f"i{factor.bitwidth}" if isinstance(factor, IntegerType) else str(factor)

@@ -60,7 +60,7 @@ def _why_no_product(op: DpasOp, device: Device) -> str | None:
     a, c = vector_type(op.lhs), vector_type(op.result)
     unit = device.matrix
     (rows, depth), columns = a.get_shape(), c.get_shape()[1]
-    name = operand_name(a.element_type)
+    name = "f8" if op.codes else operand_name(a.element_type)
     if str(c.element_type) not in unit.results.get(name, ()):
         return f"`{device.name}` does not multiply {name} to {c.element_type}"
     fits = depth * bits_of(a.element_type) == unit.depth_bits

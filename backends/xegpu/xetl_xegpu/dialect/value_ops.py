@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import (
     I1,
     DenseArrayBase,
     IndexType,
+    StringAttr,
     UnitAttr,
     VectorType,
     i32,
@@ -55,7 +56,8 @@ class DpasOp(XetlOp, name="xegpu.dpas"):
     a: (m, k); b: (k, n), or (k / f, n, f) with rows in groups of f in 32 bits; the
     result (m, n).  f32 operands are rounded to tf32.  Integers are signed, but for
     operands with the attribute ``a_unsigned`` or ``b_unsigned``, which are ours: MLIR
-    has unsigned types for that, and none for one unsigned operand.
+    has unsigned types for that, and none for one unsigned operand.  ``codes``, ours as
+    well, says of which formats the floats are that i8 stand for: "e4m3xe5m2".
     """
 
     lhs = operand_def(VectorType)
@@ -81,6 +83,7 @@ class DpasOp(XetlOp, name="xegpu.dpas"):
         result_type: Attribute | None = None,
         a_unsigned: bool = False,
         b_unsigned: bool = False,
+        codes: StringAttr | None = None,
         **others: Any,
     ) -> None:
         chosen = result_type if acc is None else type_of(acc)
@@ -91,11 +94,19 @@ class DpasOp(XetlOp, name="xegpu.dpas"):
         self.attributes |= {
             name: UnitAttr() for name, is_set in signs.items() if is_set
         }
+        if codes is not None:
+            self.attributes["codes"] = codes
 
     @property
     def unsigned(self) -> tuple[bool, bool]:
         """Whether the integers of a, and of b, have no sign."""
         return "a_unsigned" in self.attributes, "b_unsigned" in self.attributes
+
+    @property
+    def codes(self) -> tuple[str, ...]:
+        """The formats of a and b, where they are codes of floats; else none."""
+        found = self.attributes.get("codes")
+        return tuple(found.data.split("x")) if isinstance(found, StringAttr) else ()
 
     @property
     def packed(self) -> bool:

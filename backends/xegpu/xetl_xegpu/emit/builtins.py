@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from xetl.codegen.llvm import ll
-from xetl.devices import Access, Device
+from xetl.devices import CODES, Access, Device
 from xetl.errors import InternalError
 from xetl_xegpu.emit.opencl_types import llvm_type, mangle
 from xetl_xegpu.simt import SUBGROUP_SIZE, BlockShape
@@ -36,7 +36,8 @@ EXTENSIONS = (
 class Product:
     """What a matrix instruction does: C(rows, 16) + A(rows, depth) @ B(depth, 16).
 
-    ``a`` and ``b`` are f16, bf16, tf32, i8 or u8; ``acc`` is f32, f16, bf16 or i32.
+    ``a`` and ``b`` are f16, bf16, tf32, i8, u8, e4m3 or e5m2; ``acc`` is f32, f16,
+    bf16 or i32.
     """
 
     a: str
@@ -286,9 +287,13 @@ _OPERANDS = {  # an item of A, of B
     "i8": ("short", "int"),
     "u8": ("ushort", "uint"),
     "tf32": ("float", "float"),
+    "e4m3": ("short", "int"),
+    "e5m2": ("short", "int"),
 }
 _SUMS = {"f32": "float", "f16": "half", "bf16": "short", "i32": "int"}
-_BITS = {"f16": 16, "bf16": 16, "i8": 8, "u8": 8, "tf32": 32}
+_BITS = {"f16": 16, "bf16": 16, "i8": 8, "u8": 8, "tf32": 32, "e4m3": 8, "e5m2": 8}
+_PAIRS = {"i8": {"i8", "u8"}, "f8": set(CODES.values())}
+"""What `xetl.devices` calls products of types of eight bits, which may differ."""
 
 
 def matrix_mad(device: Device, a: str, b: str, acc: str, rows: int) -> Builtin:
@@ -296,7 +301,7 @@ def matrix_mad(device: Device, a: str, b: str, acc: str, rows: int) -> Builtin:
 
     Args:
         device: what it is for.
-        a: type of an element of A: f16, bf16, tf32, i8 or u8.
+        a: type of an element of A: f16, bf16, tf32, i8, u8, e4m3 or e5m2.
         b: of B.
         acc: of C and the result: f32, f16, bf16 or i32.
         rows: of A and C.
@@ -305,7 +310,8 @@ def matrix_mad(device: Device, a: str, b: str, acc: str, rows: int) -> Builtin:
         InternalError: the device has no such instruction.
     """
     unit = device.matrix
-    name_of_pair = "i8" if {a, b} <= {"i8", "u8"} else a if a == b else ""
+    same = a if a == b else ""
+    name_of_pair = next((key for key, of in _PAIRS.items() if {a, b} <= of), same)
     if acc not in unit.results.get(name_of_pair, ()) or rows not in unit.rows:
         raise InternalError(
             f"`{device.name}` has no product of {rows} rows of {a} by {b} in {acc}"

@@ -237,8 +237,22 @@ class _Numbers:
         low = b.lshr(dword, I32(shift)) if shift else dword
         if type_ == "f16":
             return b.fpext(b.bitcast(b.trunc(low, I16), HALF), F32)
+        if type_ in ("e4m3", "e5m2"):
+            return self._of_code(low, type_)
         extend = b.sext if type_ == "i8" else b.zext
         return extend(b.trunc(low, I8), I32)
+
+    def _of_code(self, code: Value, type_: str) -> Value:
+        """A float of eight bits: what its bits are as an f16, with another exponent."""
+        b = self.body.builder
+        sign = b.shl(b.and_(code, I32(0x80)), I32(8))
+        magnitude = b.and_(code, I32(0x7F))
+        half = b.or_(sign, b.shl(magnitude, I32(8 if type_ == "e5m2" else 7)))
+        value = b.fpext(b.bitcast(b.trunc(half, I16), HALF), F32)
+        if type_ == "e5m2":
+            return value
+        is_nan = b.icmp_unsigned("==", magnitude, I32(0x7F))
+        return b.select(is_nan, F32(float("nan")), b.fmul(value, F32(256.0)))
 
     def _float(self, bits: Value) -> Value:
         """The bits as f32."""

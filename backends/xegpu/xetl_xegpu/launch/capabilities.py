@@ -36,8 +36,10 @@ _SIMD_WITH_BLOCKS = 16
 _PONTE_VECCHIO = range(0x0BD0, 0x0BE0)
 """Numbers of PCI devices, https://dgpu-docs.intel.com/devices/hardware-table.html."""
 
-_GENERATION_OF_PVC = 12
-"""Of instructions; 12.60 is PVC, the only one with 2-D blocks (`ocloc ids pvc`)."""
+_GENERATIONS = ((35, "cri"), (13, "bmg"), (0, "pvc"))
+"""The first target is it: of instructions that are as new at least. [measured] `ocloc
+ids`: pvc 12.60, bmg 20.1, lnl 20.4, ptl 30.0, nvl-s 30.4, cri 35.11.  No extension says
+that products of floats of eight bits are instructions; cri has them."""
 
 _GPU = 1 << 2  # CL_DEVICE_TYPE_GPU
 _EXTENSIONS = 0x1030  # CL_DEVICE_EXTENSIONS
@@ -52,12 +54,12 @@ class Capabilities:
 
     Attributes:
         missing: names of `CAPABILITIES` that it has not.
-        is_pvc: whether it is a Ponte Vecchio.
+        target: what it takes if it has all.
         source: who says so; for people.
     """
 
     missing: tuple[str, ...]
-    is_pvc: bool
+    target: str
     source: str
 
     def __str__(self) -> str:
@@ -75,7 +77,8 @@ def capabilities_of(device: Any) -> Capabilities:
     if said is None:
         has_all = info.get("gpu_eu_simd_width") == _SIMD_WITH_BLOCKS
         missing = () if has_all else tuple(CAPABILITIES)
-        return Capabilities(missing, number in _PONTE_VECCHIO, "width of its units")
+        target = "pvc" if number in _PONTE_VECCHIO else "bmg"
+        return Capabilities(missing, target, "width of its units")
     return _read(*said)
 
 
@@ -84,7 +87,8 @@ def _read(extensions: str, version: int) -> Capabilities:
     names = extensions.split()
     missing = tuple(name for name, says in CAPABILITIES.items() if says not in names)
     generation = version >> _GENERATION_SHIFT
-    return Capabilities(missing, generation == _GENERATION_OF_PVC, "OpenCL extensions")
+    target = next(name for least, name in _GENERATIONS if generation >= least)
+    return Capabilities(missing, target, "OpenCL extensions")
 
 
 @cache

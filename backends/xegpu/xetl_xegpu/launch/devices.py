@@ -227,7 +227,7 @@ def _target_of(device: Any) -> tuple[str, str]:
     if found.missing:
         _warn_of_emulation(device.name.strip(), found)
         return emulated, str(found)
-    return "pvc" if found.is_pvc else "bmg", str(found)
+    return found.target, str(found)
 
 
 def _warn_of_emulation(name: str, found: Capabilities) -> None:

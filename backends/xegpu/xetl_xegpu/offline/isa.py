@@ -73,7 +73,7 @@ def count(assembly: str) -> IsaCounts:
 
 def _message(line: str) -> str:
     """What a message does: ``load_block2d``; a load to nowhere is a prefetch."""
-    said = line.partition("//")[2].partition(";")[2].strip().partition(".")[0]
+    said = line.partition("//")[2].rpartition(";")[2].strip().partition(".")[0]
     target = _TARGET.search(line)
     if target is not None and target[1] == "null" and said.startswith("load"):
         return said.replace("load", "prefetch")

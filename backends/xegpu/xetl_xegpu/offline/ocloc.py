@@ -115,7 +115,7 @@ def run(
         ) from None
 
 
-DEVICES: Mapping[str, str] = {"pvc": "pvc", "bmg": "bmg"}
+DEVICES: Mapping[str, str] = {"pvc": "pvc", "bmg": "bmg", "cri": "cri"}
 """Our targets, and what the compiler calls the GPU."""
 
 

@@ -26,7 +26,7 @@ from math import ceil, prod
 from typing import Any
 
 from xetl.backend import Argument, Artifact, Expected
-from xetl.devices import Card, Device, find_device
+from xetl.devices import CODES, Card, Device, find_device
 from xetl_xegpu.launch.facts import Grid, facts_of, words_of
 
 Slots = Sequence[list[Any]]
@@ -133,7 +133,10 @@ LEAVES = ("number", "word", "program", "grid", "subgroup")
 _FULL = 4
 """Programs for each that runs at once, where no grid is known."""
 
-OPERAND_BITS = {"f16": 16, "bf16": 16, "tf32": 32, "i8": 8, "u8": 8}
+OPERAND_BITS = {
+    **{"f16": 16, "bf16": 16, "tf32": 32, "i8": 8, "u8": 8},
+    **dict.fromkeys(CODES.values(), 8),
+}
 """Operands of the matrix unit, by dtype."""
 
 MATRIX, VECTOR, MEMORY = "the matrix unit", "the vector units", "memory"

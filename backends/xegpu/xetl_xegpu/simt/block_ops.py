@@ -54,6 +54,7 @@ from xdsl.irdl import (
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
+from xetl.devices import CODES
 from xetl.dialects.base import Value, check, element_type, shape_of
 from xetl.dialects.memref_layout import constant_index
 from xetl.dialects.operation import Common, Operand, XetlOp
@@ -280,7 +281,7 @@ class DpasOp(XetlOp, name="simt.dpas"):
 
     Lane l holds of A what a plain load of m rows and k columns brings, of B what a load
     with ``transform`` brings (f32: a plain one), of C column l.  ``a_type`` and
-    ``b_type`` are f16, bf16, tf32, i8 or u8; C is f32, f16, bf16 or i32.
+    ``b_type`` are f16, bf16, tf32, i8, u8, e4m3 or e5m2; C is f32, f16, bf16 or i32.
     """
 
     a = operand_def()
@@ -374,6 +375,7 @@ _SUMS: dict[tuple[str, str], tuple[Attribute, ...]] = {
     ("bf16", "bf16"): (f32, bf16),
     ("tf32", "tf32"): (f32,),
     **{(a, b): (i32,) for a in ("i8", "u8") for b in ("i8", "u8")},
+    **{(a, b): (f32,) for a in CODES.values() for b in CODES.values()},
 }
 """The types of C, by those of A and B.  Source: `xetl.devices`, with the signs."""
 

@@ -181,7 +181,7 @@ def test_a_gpu_that_is_emulated_is_a_warning(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     real = devices.default_queue().sycl_device
-    missing = Capabilities(("2-D blocks",), False, "width of its units")
+    missing = Capabilities(("2-D blocks",), "bmg", "width of its units")
     monkeypatch.setattr(devices, "capabilities_of", lambda device: missing)
     fields = ("has_aspect_fp64", "has_aspect_fp16", "filter_string", "driver_version")
     fields += ("local_mem_size", "max_work_group_size", "global_mem_size", "backend")

@@ -1,5 +1,7 @@
 """The bars of products: 32 dpas a step of K, five loads, nothing spilled."""
 
+import re
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -160,3 +162,22 @@ def test_sides_that_are_transposed(kernel, types: str, most, target: str) -> Non
     step = max(loops(fast), key=lambda each: each.dpas)
     assert (step.dpas, step.calls) == (32, 0)
     assert step.instructions <= most[target]
+
+
+@pytest.mark.parametrize("types", ["f8e4m3 f8e5m2", "f8e5m2 f8e4m3"])
+def test_floats_of_eight_bits_in_the_matrix_unit(types: str) -> None:
+    """Each side of its format: Intel calls e4m3 `hf8`, e5m2 `bf8`; A stands last."""
+    a, b = types.split()
+    text = in_steps.ir(
+        *("asm", f"{a}[M,K] {b}[K,N] f32[M,N]"),
+        **{"backend": "xegpu", "target": "cri", "PRECISION": None, "BK": 64},
+    )
+    fast = text.split("\n// ")[0]
+    assert " 0 bytes spilled" in fast.splitlines()[0]
+    step = max(loops(fast), key=lambda each: each.dpas)
+    assert (step.dpas, step.calls, step.block_loads) == (32, 0, 4)
+    assert step.instructions <= 99
+    names = {"f8e4m3": "hf8", "f8e5m2": "bf8"}
+    products = [line for line in fast.splitlines() if " dpas.8x8 " in f" {line}"]
+    sides = [re.findall(r":([hb]f8)", line) for line in products]
+    assert sides == [[names[b], names[a]]] * 32

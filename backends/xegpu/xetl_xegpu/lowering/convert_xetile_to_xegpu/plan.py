@@ -19,6 +19,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
 
 from xetl.analysis.control_flow import sources, yielded
+from xetl.devices import PRODUCTS_OF_CODES
 from xetl.dialects import xetile
 from xetl.dialects.base import Index, element_type, vector_type
 from xetl.dialects.kinds_of_types import integer_width
@@ -57,7 +58,9 @@ def kind_of_types(
         narrow = isinstance(result, Float16Type | BFloat16Type | Float32Type)
         return ProductKind.MATRIX if narrow else ProductKind.LANES
     if (width := integer_width(element)) is not None:
-        exact = width == 8 and integer_width(result) == 32
+        exact = width == 8 and (
+            integer_width(result) == 32 or precision in PRODUCTS_OF_CODES
+        )
         return ProductKind.MATRIX if exact else ProductKind.LANES
     if isinstance(element, FloatTF32Type) and isinstance(result, Float32Type):
         return ProductKind.TF32

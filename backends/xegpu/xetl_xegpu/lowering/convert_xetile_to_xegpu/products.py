@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from xdsl.dialects.builtin import bf16, f32, f64
+from xdsl.dialects.builtin import StringAttr, bf16, f32, f64
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from xetl.dialects.base import vector_type
@@ -54,8 +54,8 @@ class Product:
         b: its right side.
         grid: of the result.
         depth: columns of A.
-        a_unsigned: whether integers of A have no sign.
-        b_unsigned: whether those of B have none.
+        a_unsigned, b_unsigned: whether integers of the side have no sign.
+        codes: formats of the floats that i8 are, see `xetl.devices`.
     """
 
     a: Fragments | MmaOperand
@@ -64,6 +64,7 @@ class Product:
     depth: int
     a_unsigned: bool
     b_unsigned: bool
+    codes: StringAttr | None = None
 
 
 _Way: TypeAlias = Callable[[Converter, Product, Sequence[SSAValue]], list[SSAValue]]
@@ -76,7 +77,8 @@ def _mma(c: Converter, op: TileMmaOp) -> None:
         a = parted(c, a)
     _, depth = matrix_shape(vector_type(op.a).get_shape())
     unsigned = op.a_unsigned is not None, op.b_unsigned is not None
-    product = Product(a, c.operand(op.b), grid_for(result), depth, *unsigned)
+    codes = op.precision if op.is_of_codes else None
+    product = Product(a, c.operand(op.b), grid_for(result), depth, *unsigned, codes)
     addend = None if sums is None else sums.parts
     found = _product(c, product, kind_of(op), addend, result.element_type)
     if isinstance(sums, MmaOperand):
@@ -179,6 +181,7 @@ def _dpas(
                         parts[number],
                         a_unsigned=p.a_unsigned,
                         b_unsigned=p.b_unsigned,
+                        codes=p.codes,
                     )
                 )
     return parts

@@ -295,7 +295,7 @@ def dpas(lanes: Lanes, op: DpasOp) -> None:
             f"no instruction multiplies {op.lhs.type} and {op.rhs.type}",
             "A has 8, 4, 2 or 1 rows of 256 bits, B 16 columns",
         )
-    names = [_name(element, sign, is_tf32) for sign in op.unsigned]
+    names = op.codes or [_name(element, sign, is_tf32) for sign in op.unsigned]
     left, right = lanes.one(op.lhs), lanes.pieces(op.rhs)
     if is_tf32:
         a = _rounded(lanes, left)
