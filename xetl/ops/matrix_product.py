@@ -314,16 +314,40 @@ def _named(error: XetlError, input: Any, weight: Any) -> XetlError:
     return LaunchError(text, code=error.code, notes=error.notes, help=error.help)
 
 
-def bmm(input: Any, mat2: Any, *, out: Any = None) -> Any:
+class _Batches(Function):
+    """`bmm`, of which torch's operators know as a product."""
+
+    def _compute(self, values: list[Any], call: Arguments) -> Any:
+        return compute_product(self.as_operator(values)[1], call, self.natives)
+
+    def as_operator(self, values: list[Any]) -> tuple[Function, list[Any]]:
+        x, y, out = values
+        if _rank(x) != 3 or _rank(y) != 3 or x.shape[0] != y.shape[0]:
+            problem = f"cannot multiply {tuple(x.shape)} by {tuple(y.shape)}"
+            raise wrong_shape("bmm", problem, "pass (b, m, k) and (b, k, n)")
+        return _product, [x, y, None, None, out]
+
+
+def _bmm_backward(context: Context, grad: Any) -> Mapping[str, Any]:
+    x, y = context.saved
+    found: dict[str, Any] = {}
+    if context.needs("input"):
+        found["input"] = matmul(grad, y.mT)
+    if context.needs("mat2"):
+        found["mat2"] = matmul(x.mT, grad)
+    return found
+
+
+def _bmm(input: ArrayLike, mat2: ArrayLike, *, out: ArrayLike = None) -> Any:
     """The products of two batches: (b, m, k) by (b, k, n).
 
     Raises:
         LaunchError: they are no batches (X0827); else as of `matmul`.
     """
-    if _rank(input) != 3 or _rank(mat2) != 3 or input.shape[0] != mat2.shape[0]:
-        problem = f"cannot multiply {tuple(input.shape)} by {tuple(mat2.shape)}"
-        raise at_caller(wrong_shape("bmm", problem, "pass (b, m, k) and (b, k, n)"))
-    return matmul(input, mat2, out)
+
+
+_bmm.__name__ = _bmm.__qualname__ = "bmm"
+bmm = _Batches("bmm", _bmm, 1, _bmm_backward, ("input", "mat2")).public
 
 
 def _rank(x: Any) -> int:
