@@ -5,13 +5,14 @@ Source: torch.nn.functional; label smoothing: Szegedy et al., arXiv 1512.00567.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
+from typing import Any, ParamSpec, cast
 
 import numpy as np
 
 from xetl import xetile
-from xetl.errors import LaunchError
+from xetl.errors import LaunchError, XetlError
 from xetl.language.dtypes import i64
 from xetl.language.ops import cdiv
 from xetl.ops.activations import as_it_is, each_element
@@ -26,12 +27,15 @@ from xetl.ops.declarations import (
     result,
     temporary,
 )
-from xetl.ops.declare import function
+from xetl.ops.declare import FUNCTIONS, Function, function, is_traced
 from xetl.ops.operands import Numbers
 from xetl.ops.product import put
 from xetl.ops.rules import SUMS, Shape, wrong_shape
 from xetl.ops.views import floats, size_of, width_of
+from xetl.runtime.call_site import at_caller
 from xetl.xetile import Array, constexpr
+
+P = ParamSpec("P")
 
 _PICKED = 256
 """Rows of a program that picks an element of each."""
@@ -352,17 +356,50 @@ def class_loss_backward(
     return Call((result(input.shape, input.dtype),), steps)
 
 
+class _Loss(Function):
+    """A loss of which torch's operators, and derivatives, know as `class_loss`."""
+
+    def _called(self, *args: Any, **kwargs: Any) -> Any:
+        values = self.complete(args, kwargs)
+        try:
+            if not is_traced() and self.way_of(values) is None:
+                return self._compute(values, (args, kwargs))
+            *given, out = values
+            found = class_loss(*cast("Any", self.rule).__wrapped__(*given))
+            return with_out(found[0], out)
+        except XetlError as error:
+            raise at_caller(error) from None
+
+
+def _public(arguments: Callable[P, Any]) -> Callable[P, Any]:
+    """The first result of `class_loss`, whose arguments another function gives."""
+
+    @wraps(arguments)
+    def rule(*values: Any) -> Call:
+        made = cast("Any", arguments)(*values)
+        call = FUNCTIONS["xetl::class_loss"].rule(*made)
+        kept = call.results[1]
+
+        def steps(made: Sequence[Operand]) -> Sequence[Step | None]:
+            return call.steps([*made, temporary(kept.shape, kept.dtype)])
+
+        return Call(call.results[:1], steps)
+
+    return cast("Callable[P, Any]", _Loss(rule.__name__, rule).public)
+
+
+@_public
 def cross_entropy(
-    input: Any,
-    target: Any,
-    weight: Any = None,
+    input: ArrayLike,
+    target: ArrayLike,
+    weight: ArrayLike | None = None,
     size_average: None = None,
     ignore_index: int = -100,
     reduce: None = None,
     reduction: str = "mean",
     label_smoothing: float = 0.0,
     *,
-    out: Any = None,
+    out: ArrayLike = None,
 ) -> Any:
     """``-log(softmax(input)[target])``, averaged over rows.
 
@@ -387,24 +424,24 @@ def cross_entropy(
     Raises:
         LaunchError: shapes (X0827), dtypes (X0828) or ``reduction`` (X0829) do not fit.
     """
-    options = (ignore_index, reduction, float(label_smoothing))
-    return with_out(class_loss(input, target, weight, *options, False)[0], out)
+    options = [ignore_index, reduction, float(label_smoothing)]
+    return [input, target, weight, *options, False]
 
 
+@_public
 def nll_loss(
-    input: Any,
-    target: Any,
-    weight: Any = None,
+    input: ArrayLike,
+    target: ArrayLike,
+    weight: ArrayLike | None = None,
     size_average: None = None,
     ignore_index: int = -100,
     reduce: None = None,
     reduction: str = "mean",
     *,
-    out: Any = None,
+    out: ArrayLike = None,
 ) -> Any:
     """``-input[target]`` of logarithms of probabilities; see `cross_entropy`."""
-    found = class_loss(input, target, weight, ignore_index, reduction, 0.0, True)[0]
-    return with_out(found, out)
+    return [input, target, weight, ignore_index, reduction, 0.0, True]
 
 
 def with_out(found: Any, out: Any) -> Any:
