@@ -102,25 +102,32 @@ class Context:
 
         Args:
             declared: the function.
-            saved: see above; so is the next one, which has of arrays (dtype, shape).
-            options: by name.
+            saved: see above.
+            options: by name; of arrays that are not saved (dtype, shape).
             needed: whether the derivative by each argument is wanted.
         """
         self.saved: tuple[Any, ...] = saved
         self.options: Mapping[str, Any] = options
-        self._places, self._needed = declared.places, needed
+        self._declared, self._needed = declared, needed
 
     def needs(self, name: str) -> bool:
         """Whether the derivative by an argument is wanted."""
-        return self._needed[self._places[name]]
+        return self._needed[self._declared.places[name]]
 
     def dtype_of(self, name: str) -> Any:
         """That of an array, as torch names it."""
-        return self.options[name][0]
+        return self._kind_of(name)[0]
 
     def shape_of(self, name: str) -> Any:
         """That of an array."""
-        return self.options[name][1]
+        return self._kind_of(name)[1]
+
+    def _kind_of(self, name: str) -> tuple[Any, Any]:
+        saves = self._declared.saves
+        if name not in saves:
+            return self.options[name]
+        x = self.saved[saves.index(name)]
+        return x.dtype, x.shape
 
 
 Backward: TypeAlias = Callable[..., Mapping[str, Any]]

@@ -100,7 +100,9 @@ class Function:
         self.kinds = self.kinds or [str(p.annotation) for p in self.parameters]
         kinds = [each.partition(" |")[0] for each in self.kinds]
         self.arrays = [i for i, each in enumerate(kinds) if each == "ArrayLike"]
-        self.array_names = [self.names[i] for i in self.arrays]
+        arrays = [self.names[i] for i in self.arrays]
+        self.saved = dict.fromkeys(name for name in arrays if name in self.saves)
+        self.unsaved = [name for name in arrays if name not in self.saves]
         self.numbers = [i for i, each in enumerate(kinds) if each == "Number"]
         self.lists = [i for i, each in enumerate(kinds) if each == "Dims"]
         varying = {*self.arrays, *self.numbers}

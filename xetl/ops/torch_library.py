@@ -371,9 +371,13 @@ def _place_of(declared: Function, name: str) -> int:
 
 
 def _options(declared: Function, inputs: Sequence[Any]) -> dict[str, Any]:
-    """The arguments by name; of arrays dtype and shape, so that none is kept alive."""
+    """The arguments by name, without arrays, so that none is kept alive.
+
+    Of those that are not saved it has dtype and shape.
+    """
     options = dict(zip(declared.names, inputs))
-    for name in declared.array_names:
+    options |= declared.saved
+    for name in declared.unsaved:
         x = options[name]
         if x is not None:
             options[name] = x.dtype, x.shape
