@@ -16,7 +16,7 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 
 from xetl.codegen.emitter import Strided, constant
-from xetl.codegen.llvm import Builder, Value, ll
+from xetl.codegen.llvm import Value, ll
 from xetl.codegen.types import I8, I64, PTR, byte_width
 from xetl.dialects.base import ints_of, memref_type
 from xetl.errors import InternalError
@@ -43,11 +43,11 @@ def _emit_packed_memory(em: KernelEmitter, op: PackedMemoryOp) -> None:
     size, own_size = (bytes_of(b, one, width) for one in (count, own_count))
     brought = em.slot(PACKED, PTR)
     state = em.slot(PACKED_STATE)
-    is_brought = b.icmp_signed("!=", state, constant(NONE))
-    is_filled = b.icmp_signed("==", state, constant(FILLED))
-    _use_what_is_brought(em, op, b.add(size, constant(_HEADER)), is_brought, is_filled)
+    is_brought = b.icmp_signed("!=", state, NONE)
+    is_filled = b.icmp_signed("==", state, FILLED)
+    _use_what_is_brought(em, op, b.add(size, _HEADER), is_brought, is_filled)
     inside = b.gep(em.slot(WORKSPACE, PTR), [em.used], source_etype=I8)
-    behind = b.gep(brought, [constant(_HEADER)], source_etype=I8)
+    behind = b.gep(brought, [_HEADER], source_etype=I8)
     address = b.select(is_brought, behind, inside)
     is_wanted = em.get(op.is_wanted)
     is_own = b.and_(is_wanted, b.not_(is_brought))
@@ -83,12 +83,12 @@ def _use_what_is_brought(
     b.position_at_end(compare)
     differs = ll.Constant(ll.IntType(1), 0)
     for index, word in enumerate(_words(em, op)):
-        held = b.load(_field(b, header, index), typ=I64, align=8)
+        held = b.load(b.word_at(header, index), typ=I64, align=8)
         differs = b.or_(differs, b.icmp_signed("!=", held, word))
     b.cbranch(differs, wrong, done)
     b.position_at_end(write)
     for index, word in enumerate(_words(em, op)):
-        b.store(word, _field(b, header, index), align=8)
+        b.store(word, b.word_at(header, index), align=8)
     b.branch(done)
     b.position_at_end(wrong)
     b.ret(b.neg(needed))
@@ -102,10 +102,6 @@ def _words(em: KernelEmitter, op: PackedMemoryOp) -> list[Value]:
     words += [constant(word) for word in ints_of(op.layout)]
     assert len(words) <= HEADER_WORDS
     return words
-
-
-def _field(b: Builder, header: Value, index: int) -> Value:
-    return b.gep(header, [constant(index)], source_etype=I64)
 
 
 _BINDING = "llvmlite.binding"

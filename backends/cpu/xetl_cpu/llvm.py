@@ -1,17 +1,21 @@
-"""Helpers over ``llvmlite.ir``.
+"""Types, constants and functions of LLVM, and `Builder`, which emits instructions.
 
-Every helper takes the ``IRBuilder`` first and emits at its position.  Pointers are
-opaque; offsets are in elements of the type that is named.
+Pointers are opaque; offsets are in elements of the type that is named.
 """
 
-from collections.abc import Generator, Sequence
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import field
 from functools import lru_cache
+from typing import Any
 
-from xetl.codegen.llvm import BF16, Block, Builder, Function, Module, Type, Value
+from xetl.codegen.llvm import BF16, Block, Function, Module, Type, Value
 from xetl.codegen.llvm import ll as ir
 from xetl.records import record
+
+Instruction = ir.Instruction
 
 VOID: Type = ir.VoidType()
 PTR: Type = ir.PointerType()
@@ -103,126 +107,6 @@ def declare(module: Module, name: str, result: Type, params: Sequence[Type]) -> 
     return ir.Function(module, ir.FunctionType(result, list(params)), name)
 
 
-def call_intrinsic(
-    builder: Builder, name: str, result: Type, arguments: Sequence[Value]
-) -> Value:
-    """Call ``name`` (complete with its type suffix), declaring it at need."""
-    types = [argument.type for argument in arguments]
-    return builder.call(declare(builder.module, name, result, types), list(arguments))
-
-
-# --- memory ------------------------------------------------------------------
-
-
-def offset(builder: Builder, pointer: Value, type_: Type, index: Value | int) -> Value:
-    """``pointer`` moved on by ``index`` elements of ``type_``."""
-    if isinstance(index, int):
-        if index == 0:
-            return pointer
-        index = const(I64, index)
-    return builder.gep(pointer, [index], source_etype=type_)
-
-
-def prefetch(builder: Builder, pointer: Value) -> None:
-    """Ask for the line of ``pointer``, to be read soon; it may be anywhere."""
-    _prefetch(builder, pointer, 3)
-
-
-def prefetch_to_l2(builder: Builder, pointer: Value) -> None:
-    """As `prefetch`, but it leaves the first cache alone."""
-    _prefetch(builder, pointer, 2)
-
-
-def _prefetch(builder: Builder, pointer: Value, locality: int) -> None:
-    # read, how near it is kept (3: in all caches), data
-    codes = [const(I32, code) for code in (0, locality, 1)]
-    call_intrinsic(builder, "llvm.prefetch.p0", VOID, [pointer, *codes])
-
-
-def load(builder: Builder, pointer: Value, type_: Type, align: int) -> Value:
-    """Load a ``type_``; ``align`` in bytes."""
-    return builder.load(pointer, align=align, typ=type_)
-
-
-def store(builder: Builder, value: Value, pointer: Value, align: int) -> None:
-    """Store; ``align`` in bytes."""
-    builder.store(value, pointer, align=align)
-
-
-def stack_array(builder: Builder, type_: Type, count: int) -> ir.Instruction:
-    """Address of ``count`` elements on the stack; call it in the entry block."""
-    array = builder.alloca(type_, count)
-    # llvmlite still gives it a typed pointer, and then refuses other stores.
-    array.type = PTR
-    return array
-
-
-def masked_load(builder: Builder, pointer: Value, type_: Type, mask: Value) -> Value:
-    """Load the lanes of ``mask``; the others are 0 and their memory is not touched.
-
-    Cheap on AVX-512 only: elsewhere LLVM makes a branch for each narrow lane.
-    """
-    name = f"llvm.masked.load.{_suffix(type_)}.p0"
-    nothing = const(type_, 0)
-    return call_intrinsic(builder, name, type_, [pointer, mask, nothing])
-
-
-def masked_store(builder: Builder, value: Value, pointer: Value, mask: Value) -> None:
-    """Store the lanes of ``mask``."""
-    name = f"llvm.masked.store.{_suffix(value.type)}.p0"
-    call_intrinsic(builder, name, VOID, [value, pointer, mask])
-
-
-def _suffix(type_: Type) -> str:
-    return f"v{type_.count}{type_.element.intrinsic_name}"
-
-
-# --- values ------------------------------------------------------------------
-
-
-def minimum(builder: Builder, left: Value, right: Value) -> Value:
-    """The smaller of two signed integers."""
-    return builder.select(builder.icmp_signed("<", left, right), left, right)
-
-
-def maximum(builder: Builder, left: Value, right: Value) -> Value:
-    """The larger of two signed integers."""
-    return builder.select(builder.icmp_signed(">", left, right), left, right)
-
-
-def shuffle(builder: Builder, left: Value, right: Value, lanes: Sequence[int]) -> Value:
-    """Pick ``lanes`` out of the two vectors laid end to end."""
-    picked = const(vector(I32, len(lanes)), list(lanes))
-    return builder.shuffle_vector(left, right, picked)
-
-
-def splat(builder: Builder, value: Value, lanes: int) -> Value:
-    """All lanes equal to the scalar ``value``."""
-    if lanes == 1:
-        return value
-    blank = _blank(vector(value.type, lanes))
-    first = builder.insert_element(blank, value, const(I32, 0))
-    return builder.shuffle_vector(first, blank, const(vector(I32, lanes), 0))
-
-
-@lru_cache(maxsize=64)
-def _blank(type_: Type) -> Value:
-    return const(type_, ir.Undefined)
-
-
-def lane_mask(builder: Builder, count: Value, lanes: int) -> Value:
-    """``<lanes x i1>``: the first ``count`` (i64; may be out of range) are true."""
-    top = const(I64, lanes)
-    zero = const(I64, 0)
-    clipped = minimum(builder, count, top)
-    clipped = builder.select(builder.icmp_signed("<", clipped, zero), zero, clipped)
-    wide = splat(builder, builder.trunc(clipped, I32), lanes)
-    return builder.icmp_signed("<", iota(lanes), wide)
-
-
-# --- control flow --------------------------------------------------------------
-
-
 @record()
 class Loop:
     """One ``counted_loop``; its body sets ``next``, its successor reads ``results``."""
@@ -233,59 +117,6 @@ class Loop:
     results: list[Value] = field(default_factory=list[Value])
 
 
-@contextmanager
-def counted_loop(
-    builder: Builder,
-    stop: Value,
-    *,
-    start: Value | None = None,
-    step: int | Value = 1,
-    carried: Sequence[Value] = (),
-    name: str = "loop",
-    is_hidden: bool = False,
-) -> Generator[Loop]:
-    """``for index in range(start, stop, step)``, the body being the ``with`` block.
-
-    ``carried`` values are seen by the body as ``loop.values``; it puts what they become
-    into ``loop.next``.  After the block ``loop.results`` holds the final ones.
-    The test stands at the bottom: without LLVM's IR passes nobody rotates loops.  An
-    index that ``is_hidden`` is as it is in the machine code, too: strength reduction
-    would take a third of the time to compile, and spill the pointers that it makes.
-    Where few instructions are in a loop, it gains up to 8 %.
-    """
-    start = const(I64, 0) if start is None else start
-    before = builder.block
-    body = builder.append_basic_block(name)
-    after = builder.append_basic_block(name + ".end")
-    builder.cbranch(builder.icmp_signed("<", start, stop), body, after)
-    builder.position_at_end(body)
-    index = _phi(builder, start.type, start, before)
-    phis = [_phi(builder, value.type, value, before) for value in carried]
-    loop = Loop(index, list(phis))
-    yield loop
-    assert len(loop.next) == len(phis), f"{name}: {len(loop.next)} of {len(phis)} set"
-    by = const(start.type, step) if isinstance(step, int) else step
-    onward = builder.add(index, by)
-    onward = _hidden(builder, onward) if is_hidden else onward
-    latch = builder.block
-    builder.cbranch(builder.icmp_signed("<", onward, stop), body, after)
-    index.add_incoming(onward, latch)
-    for phi, value in zip(phis, loop.next, strict=True):
-        phi.add_incoming(value, latch)
-    builder.position_at_end(after)
-    for initial, final in zip(carried, loop.next, strict=True):
-        result = _phi(builder, initial.type, initial, before)
-        result.add_incoming(final, latch)
-        loop.results.append(result)
-
-
-def _hidden(builder: Builder, number: Value) -> Value:
-    """The same number; LLVM does not know it before it selects instructions."""
-    name = "llvm.launder.invariant.group.p0"
-    pointer = call_intrinsic(builder, name, PTR, [builder.inttoptr(number, PTR)])
-    return builder.ptrtoint(pointer, number.type)
-
-
 @record()
 class Branch:
     """An ``either``: values as a branch leaves them, and as they are behind it."""
@@ -294,28 +125,248 @@ class Branch:
     results: list[Value] = field(default_factory=list[Value])
 
 
-@contextmanager
-def either(
-    builder: Builder, values: list[Value], condition: Value, name: str
-) -> Generator[Branch]:
-    """``values``, or what the ``with`` block puts in their place ``if condition``."""
-    before = builder.block
-    some = builder.append_basic_block(name)
-    after = builder.append_basic_block(name + ".end")
-    builder.cbranch(condition, some, after)
-    builder.position_at_end(some)
-    branch = Branch()
-    yield branch
-    end = builder.block
-    builder.branch(after)
-    builder.position_at_end(after)
-    for old, new in zip(values, branch.values, strict=True):
-        result = _phi(builder, old.type, old, before)
-        result.add_incoming(new, end)
-        branch.results.append(result)
+def _suffix(type_: Type) -> str:
+    return f"v{type_.count}{type_.element.intrinsic_name}"
 
 
-def _phi(builder: Builder, type_: Type, value: Value, block: Block) -> ir.PhiInstr:
-    phi = builder.phi(type_)
-    phi.add_incoming(value, block)
-    return phi
+@lru_cache(maxsize=64)
+def _blank(type_: Type) -> Value:
+    return const(type_, ir.Undefined)
+
+
+# --- instructions ------------------------------------------------------------
+
+
+def _binary(method: Callable[..., Instruction]) -> Callable[..., Instruction]:
+    """An instruction, which also takes a number as one of its two operands."""
+
+    def emit(
+        self: Builder, left: Value | int, right: Value | int, **named: Any
+    ) -> Instruction:
+        if isinstance(right, int):
+            assert not isinstance(left, int)
+            right = const(left.type, right)
+        elif isinstance(left, int):
+            left = const(right.type, left)
+        return method(self, left, right, **named)
+
+    return emit
+
+
+def _choice(method: Callable[..., Instruction]) -> Callable[..., Instruction]:
+    """The same behind a predicate or a condition."""
+
+    def emit(
+        self: Builder, how: Value | str, left: Value | int, right: Value | int
+    ) -> Instruction:
+        if isinstance(right, int):
+            assert not isinstance(left, int)
+            right = const(left.type, right)
+        elif isinstance(left, int):
+            left = const(right.type, left)
+        return method(self, how, left, right)
+
+    return emit
+
+
+def as_word(value: Value | int) -> Value:
+    """A number as an i64."""
+    return const(I64, value) if isinstance(value, int) else value
+
+
+class Builder(ir.IRBuilder):
+    """llvmlite's, for which numbers are constants, with what is emitted often."""
+
+    add = _binary(ir.IRBuilder.add)
+    sub = _binary(ir.IRBuilder.sub)
+    mul = _binary(ir.IRBuilder.mul)
+    udiv = _binary(ir.IRBuilder.udiv)
+    sdiv = _binary(ir.IRBuilder.sdiv)
+    urem = _binary(ir.IRBuilder.urem)
+    srem = _binary(ir.IRBuilder.srem)
+    shl = _binary(ir.IRBuilder.shl)
+    ashr = _binary(ir.IRBuilder.ashr)
+    lshr = _binary(ir.IRBuilder.lshr)
+    and_ = _binary(ir.IRBuilder.and_)
+    or_ = _binary(ir.IRBuilder.or_)
+    xor = _binary(ir.IRBuilder.xor)
+    select = _choice(ir.IRBuilder.select)
+    icmp_signed = _choice(ir.IRBuilder.icmp_signed)
+    icmp_unsigned = _choice(ir.IRBuilder.icmp_unsigned)
+
+    def ret(self, value: Value | int) -> Instruction:
+        """Return a value."""
+        return super().ret(as_word(value))
+
+    def gep(
+        self, ptr: Value, indices: Sequence[Value | int], *rest: Any, **named: Any
+    ) -> Instruction:
+        """The address of an element."""
+        return super().gep(ptr, [*map(as_word, indices)], *rest, **named)
+
+    def intrinsic(self, name: str, result: Type, arguments: Sequence[Value]) -> Value:
+        """Call ``name`` (complete with its type suffix), declaring it at need."""
+        types = [argument.type for argument in arguments]
+        return self.call(declare(self.module, name, result, types), list(arguments))
+
+    # --- memory ---
+
+    def offset(self, pointer: Value, type_: Type, index: Value | int) -> Value:
+        """``pointer`` moved on by ``index`` elements of ``type_``."""
+        if isinstance(index, int) and index == 0:
+            return pointer
+        return self.gep(pointer, [index], source_etype=type_)
+
+    def word_at(self, pointer: Value, index: Value | int) -> Value:
+        """The address of the 64-bit word number ``index``."""
+        return self.gep(pointer, [index], source_etype=I64)
+
+    def prefetch(self, pointer: Value) -> None:
+        """Ask for the line of ``pointer``, to be read soon; it may be anywhere."""
+        self._prefetch(pointer, 3)
+
+    def prefetch_to_l2(self, pointer: Value) -> None:
+        """As `prefetch`, but it leaves the first cache alone."""
+        self._prefetch(pointer, 2)
+
+    def _prefetch(self, pointer: Value, locality: int) -> None:
+        # read, how near it is kept (3: in all caches), data
+        codes = [const(I32, code) for code in (0, locality, 1)]
+        self.intrinsic("llvm.prefetch.p0", VOID, [pointer, *codes])
+
+    def stack_array(self, type_: Type, count: int) -> Instruction:
+        """Address of ``count`` elements on the stack; call it in the entry block."""
+        array = self.alloca(type_, count)
+        # llvmlite still gives it a typed pointer, and then refuses other stores.
+        array.type = PTR
+        return array
+
+    def stack_words(self, count: int) -> Instruction:
+        """Address of as many i64 in the frame of the function."""
+        with self.goto_entry_block():
+            room = self.alloca(ir.ArrayType(I64, count))
+        room.type = PTR
+        return room
+
+    def masked_load(self, pointer: Value, type_: Type, mask: Value) -> Value:
+        """Load the lanes of ``mask``; the others are 0 and their memory is not touched.
+
+        Cheap on AVX-512 only: elsewhere LLVM makes a branch for each narrow lane.
+        """
+        name = f"llvm.masked.load.{_suffix(type_)}.p0"
+        nothing = const(type_, 0)
+        return self.intrinsic(name, type_, [pointer, mask, nothing])
+
+    def masked_store(self, value: Value, pointer: Value, mask: Value) -> None:
+        """Store the lanes of ``mask``."""
+        name = f"llvm.masked.store.{_suffix(value.type)}.p0"
+        self.intrinsic(name, VOID, [value, pointer, mask])
+
+    # --- values ---
+
+    def minimum(self, left: Value | int, right: Value | int) -> Value:
+        """The smaller of two signed integers."""
+        return self.select(self.icmp_signed("<", left, right), left, right)
+
+    def maximum(self, left: Value | int, right: Value | int) -> Value:
+        """The larger of two signed integers."""
+        return self.select(self.icmp_signed(">", left, right), left, right)
+
+    def shuffle(self, left: Value, right: Value, lanes: Sequence[int]) -> Value:
+        """Pick ``lanes`` out of the two vectors laid end to end."""
+        picked = const(vector(I32, len(lanes)), list(lanes))
+        return self.shuffle_vector(left, right, picked)
+
+    def splat(self, value: Value, lanes: int) -> Value:
+        """All lanes equal to the scalar ``value``."""
+        if lanes == 1:
+            return value
+        blank = _blank(vector(value.type, lanes))
+        first = self.insert_element(blank, value, const(I32, 0))
+        return self.shuffle_vector(first, blank, const(vector(I32, lanes), 0))
+
+    def lane_mask(self, count: Value, lanes: int) -> Value:
+        """``<lanes x i1>``: the first ``count`` (i64; may be out of range) are true."""
+        clipped = self.minimum(count, lanes)
+        clipped = self.select(self.icmp_signed("<", clipped, 0), 0, clipped)
+        wide = self.splat(self.trunc(clipped, I32), lanes)
+        return self.icmp_signed("<", iota(lanes), wide)
+
+    # --- control flow ---
+
+    @contextmanager
+    def counted_loop(
+        self,
+        stop: Value | int,
+        *,
+        start: Value | int = 0,
+        step: int | Value = 1,
+        carried: Sequence[Value] = (),
+        name: str = "loop",
+        is_hidden: bool = False,
+    ) -> Generator[Loop]:
+        """``for index in range(start, stop, step)``, the body being the ``with`` block.
+
+        ``carried`` values are seen by the body as ``loop.values``; it puts what they
+        become into ``loop.next``.  Behind it ``loop.results`` holds the final ones.
+        The test stands at the bottom: without LLVM's IR passes nobody rotates loops.
+        An index that ``is_hidden`` is as it is in the machine code, too: strength
+        reduction would take a third of the time to compile, and spill the pointers that
+        it makes.  Where few instructions are in a loop, it gains up to 8 %.
+        """
+        start = as_word(start)
+        before = self.block
+        body = self.append_basic_block(name)
+        after = self.append_basic_block(name + ".end")
+        self.cbranch(self.icmp_signed("<", start, stop), body, after)
+        self.position_at_end(body)
+        index = self._phi(start.type, start, before)
+        phis = [self._phi(value.type, value, before) for value in carried]
+        loop = Loop(index, list(phis))
+        yield loop
+        assert len(loop.next) == len(phis), (
+            f"{name}: {len(loop.next)} of {len(phis)} set"
+        )
+        onward = self.add(index, step)
+        onward = self._hidden(onward) if is_hidden else onward
+        latch = self.block
+        self.cbranch(self.icmp_signed("<", onward, stop), body, after)
+        index.add_incoming(onward, latch)
+        for phi, value in zip(phis, loop.next, strict=True):
+            phi.add_incoming(value, latch)
+        self.position_at_end(after)
+        for initial, final in zip(carried, loop.next, strict=True):
+            result = self._phi(initial.type, initial, before)
+            result.add_incoming(final, latch)
+            loop.results.append(result)
+
+    def _hidden(self, number: Value) -> Value:
+        """The same number; LLVM does not know it before it selects instructions."""
+        name = "llvm.launder.invariant.group.p0"
+        pointer = self.intrinsic(name, PTR, [self.inttoptr(number, PTR)])
+        return self.ptrtoint(pointer, number.type)
+
+    @contextmanager
+    def either(
+        self, values: list[Value], condition: Value, name: str
+    ) -> Generator[Branch]:
+        """``values``; ``if condition``, what the ``with`` block puts in their place."""
+        before = self.block
+        some = self.append_basic_block(name)
+        after = self.append_basic_block(name + ".end")
+        self.cbranch(condition, some, after)
+        self.position_at_end(some)
+        branch = Branch()
+        yield branch
+        end = self.block
+        self.branch(after)
+        self.position_at_end(after)
+        for old, new in zip(values, branch.values, strict=True):
+            result = self._phi(old.type, old, before)
+            result.add_incoming(new, end)
+            branch.results.append(result)
+
+    def _phi(self, type_: Type, value: Value, block: Block) -> ir.PhiInstr:
+        phi = self.phi(type_)
+        phi.add_incoming(value, block)
+        return phi

@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from xetl_cpu.llvm import F64, I1, I32, I64, const, iota, vector
+from xetl_cpu.llvm import (
+    F64,
+    I1,
+    I32,
+    I64,
+    PTR,
+    VOID,
+    Builder,
+    const,
+    define,
+    iota,
+    ir,
+    vector,
+)
 
 
 def test_whole_numbers_are_made_once() -> None:
@@ -24,3 +37,23 @@ def test_equal_numbers_of_other_types_are_others() -> None:
 def test_zeros_keep_their_signs() -> None:
     assert str(const(F64, 0.0)) != str(const(F64, -0.0))
     assert str(const(F64, 0)) == str(const(F64, 0.0))
+
+
+def test_numbers_are_constants_of_the_other_operand() -> None:
+    function = define(ir.Module(), "f", VOID, [("x", I32), ("p", PTR)])
+    x, pointer = function.args
+    builder = Builder(function.append_basic_block("entry"))
+    builder.sub(7, builder.add(x, 5))
+    builder.select(builder.icmp_signed("<", x, 3), 1, x)
+    builder.gep(pointer, [8], source_etype=I64)
+    builder.ret(0)
+    text = str(function)
+    for line in (
+        'add i32 %"x", 5',
+        "sub i32 7, %",
+        'icmp slt i32 %"x", 3',
+        "i32 1, i32 %",
+        "i64 8",
+        "ret i64 0",
+    ):
+        assert line in text

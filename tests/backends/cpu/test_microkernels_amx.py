@@ -9,7 +9,7 @@ import pytest
 from native_harness import compile_functions, fenced, new_module
 from test_microkernels_gemm import NOTHING, panels_of
 
-from xetl_cpu.llvm import VOID, define, ir
+from xetl_cpu.llvm import VOID, Builder, define
 from xetl_cpu.microkernels import choose_blocking, emit_block_gemm
 from xetl_cpu.microkernels.amx import emit_configure, emit_release
 from xetl_cpu.targets import find_target
@@ -22,7 +22,7 @@ BYTES = [(a, b) for a in (np.int8, np.uint8) for b in (np.int8, np.uint8)]
 
 def configure(module):
     function = define(module, "configure", VOID, [])
-    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    builder = Builder(function.append_basic_block("entry"))
     emit_configure(builder)
     builder.ret_void()
     return function
@@ -30,7 +30,7 @@ def configure(module):
 
 def release(module):
     function = define(module, "release", VOID, [])
-    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    builder = Builder(function.append_basic_block("entry"))
     emit_release(builder)
     builder.ret_void()
     return function

@@ -8,19 +8,7 @@ import pytest
 from native_harness import compile_functions, emit_object, new_module, undefined_symbols
 from scipy import special
 
-from xetl_cpu.llvm import (
-    I64,
-    PTR,
-    VOID,
-    counted_loop,
-    define,
-    element_type,
-    ir,
-    load,
-    offset,
-    store,
-    vector,
-)
+from xetl_cpu.llvm import I64, PTR, VOID, Builder, define, element_type, vector
 from xetl_cpu.targets import find_target
 from xetl_cpu.vector_math import FUNCTIONS, emit_math
 from xetl_cpu.vector_math.trigonometry import two_over_pi_bits
@@ -95,14 +83,12 @@ def emit_map(module, target, name, dtype, lanes):
     params = [("n", I64), ("x", PTR), ("y", PTR), ("out", PTR)]
     function = define(module, f"map_{name}_{dtype}_{lanes}", VOID, params)
     n, x, y, out = function.args
-    builder = ir.IRBuilder(function.append_basic_block("entry"))
-    with counted_loop(builder, n, step=lanes) as loop:
-        inputs = [
-            load(builder, offset(builder, pointer, element, loop.index), wide, 4)
-            for pointer in (x, y)[: len(formula.args)]
-        ]
-        value = builder.call(formula, inputs)
-        store(builder, value, offset(builder, out, element, loop.index), 4)
+    builder = Builder(function.append_basic_block("entry"))
+    with builder.counted_loop(n, step=lanes) as loop:
+        places = [builder.offset(p, element, loop.index) for p in (x, y, out)]
+        taken = places[: len(formula.args)]
+        inputs = [builder.load(place, typ=wide, align=4) for place in taken]
+        builder.store(builder.call(formula, inputs), places[2], 4)
     builder.ret_void()
     return function
 

@@ -8,10 +8,11 @@ from typing import Any
 
 from xdsl.ir import Operation, SSAValue
 
-from xetl.codegen.emitter import Emitter, constant
+from xetl.codegen.emitter import Emitter
 from xetl.codegen.llvm import Type, Value, ll
 from xetl.codegen.types import I64
 from xetl.records import record
+from xetl_cpu.llvm import Builder
 from xetl_cpu.targets import Target
 
 
@@ -36,6 +37,8 @@ class KernelEmitter(Emitter):
         fiber: in fibers, where the program's stack pointer is kept and the fiber's.
     """
 
+    # Nobody puts another one in its place.
+    builder: Builder  # pyright: ignore[reportIncompatibleVariableOverride]
     target: Target = field(kw_only=True)
     slots: Any = None
     used: Any = None
@@ -53,7 +56,7 @@ class KernelEmitter(Emitter):
 
     def slot(self, index: int, type_: Type = I64) -> Value:
         """Load a slot."""
-        address = self.builder.gep(self.slots, [constant(index)], source_etype=I64)
+        address = self.builder.word_at(self.slots, index)
         return self.builder.load(address, typ=type_, align=8)
 
     def spare_memory(self) -> Value | None:
@@ -64,5 +67,5 @@ class KernelEmitter(Emitter):
         self, function: ll.Function, values: dict[SSAValue, Any]
     ) -> KernelEmitter:
         """An emitter for the body of a task function."""
-        builder = ll.IRBuilder(function.append_basic_block("entry"))
+        builder = Builder(function.append_basic_block("entry"))
         return replace(self, builder=builder, values=values, slots=None, scratch_used=0)

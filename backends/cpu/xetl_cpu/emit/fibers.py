@@ -17,13 +17,13 @@ from __future__ import annotations
 from xdsl.ir import SSAValue
 
 from xetl.codegen.emitter import EmitTable, constant
-from xetl.codegen.llvm import Builder, Type, Value, ll
+from xetl.codegen.llvm import Type, Value, ll
 from xetl.codegen.scf import captured, flatten, rebuild
 from xetl.codegen.types import I8, I64, PTR
 from xetl_cpu.dialect import BarrierOp, FibersOp
 from xetl_cpu.emit.emitter import KernelEmitter
 from xetl_cpu.emit.kernel import STACK_BYTES, buffer_bytes, lines, room_for
-from xetl_cpu.llvm import VOID, counted_loop, define
+from xetl_cpu.llvm import VOID, Builder, define
 
 # Bytes, not assembly: so no assembler need be loaded to compile a kernel.
 _SWITCH = bytes.fromhex(
@@ -61,27 +61,20 @@ def _switch(em: KernelEmitter, b: Builder, save: Value, load: Value) -> None:
     b.call(function, [save, load])
 
 
-def _word(b: Builder, base: Value, index: Value | int) -> Value:
-    index = constant(index) if isinstance(index, int) else index
-    return b.gep(base, [index], source_etype=I64)
-
-
 def emit_fibers(em: KernelEmitter, op: FibersOp) -> None:
     """Make the fibers, then resume them in turn until all are over."""
     b, count = em.builder, op.fibers()
-    board = b.gep(em.scratch, [constant(em.scratch_used)], source_etype=I8)
+    board = b.gep(em.scratch, [em.scratch_used], source_etype=I8)
     em.scratch_used += room_for(op)
     outside = [v for v in captured(op) if not isinstance(em.get(v), ll.Constant)]
     parts = [p for v in outside for p in flatten(em.get(v))]
     parts = [p for p in parts if not isinstance(p, ll.Constant)]
-    buffers = b.gep(board, [constant(lines(8 * count + 16))], source_etype=I8)
-    with b.goto_entry_block():
-        context = b.alloca(ll.ArrayType(I64, _CAPTURED + len(parts)))
-    context.type = PTR
+    buffers = b.gep(board, [lines(8 * count + 16)], source_etype=I8)
+    context = b.stack_words(_CAPTURED + len(parts))
     for index, part in enumerate([board, buffers, em.log, *em.program, *parts]):
-        b.store(part, _word(b, context, index), align=8)
+        b.store(part, b.word_at(context, index), align=8)
     body = _emit_body(em, op, outside)
-    with counted_loop(b, constant(count), name="fiber") as fiber:
+    with b.counted_loop(count, name="fiber") as fiber:
         _prepare(em, op, (context, board, buffers), body, fiber.index)
     _take_turns(em, board, count)
 
@@ -99,16 +92,16 @@ def _prepare(
 ) -> None:
     """A stack that looks as if the fiber had just been switched away from."""
     b, (context, board, buffers) = em.builder, places
-    end = b.mul(b.add(number, constant(1)), constant(_stride(op)))
+    end = b.mul(b.add(number, 1), _stride(op))
     address = b.ptrtoint(b.gep(buffers, [end], source_etype=I8), I64)
-    top = b.inttoptr(b.and_(address, constant(-16)), PTR)
+    top = b.inttoptr(b.and_(address, -16), PTR)
     start = b.ptrtoint(_machine_code(em, "xetl_fiber_start", _START), I64)
     frame = {-1: start, -4: context, -5: number, -6: body}
     for index in range(-7, 0):
         value = frame.get(index, constant(0))
-        b.store(value, _word(b, top, index), align=8)
-    pointer = _word(b, top, -7)
-    b.store(pointer, _word(b, board, b.add(number, constant(1))), align=8)
+        b.store(value, b.word_at(top, index), align=8)
+    pointer = b.word_at(top, -7)
+    b.store(pointer, b.word_at(board, b.add(number, 1)), align=8)
 
 
 def _take_turns(em: KernelEmitter, board: Value, count: int) -> None:
@@ -118,8 +111,8 @@ def _take_turns(em: KernelEmitter, board: Value, count: int) -> None:
     b.branch(again)
     b.position_at_end(again)
     zero = constant(0)
-    with counted_loop(b, constant(count), carried=[zero], name="turn") as turn:
-        own = _word(b, board, b.add(turn.index, constant(1)))
+    with b.counted_loop(count, carried=[zero], name="turn") as turn:
+        own = b.word_at(board, b.add(turn.index, 1))
         alive = b.icmp_signed("!=", b.load(own, typ=I64), zero)
         with b.if_then(alive):
             _switch(em, b, board, own)
@@ -142,12 +135,12 @@ def _emit_body(em: KernelEmitter, op: FibersOp, outside: list[SSAValue]) -> Valu
     b = inner.builder
 
     def field(index: int, type_: Type) -> Value:
-        return b.load(_word(b, context, index), typ=type_, align=8)
+        return b.load(b.word_at(context, index), typ=type_, align=8)
 
     board, buffers = field(_SWITCHBOARD, PTR), field(_BUFFERS, PTR)
     inner.log = field(_LOG, PTR)
     inner.program = [field(_PROGRAM + axis, I64) for axis in range(3)]
-    skip = b.mul(number, constant(_stride(op)))
+    skip = b.mul(number, _stride(op))
     inner.scratch = b.gep(buffers, [skip], source_etype=I8)
     index = _CAPTURED
     for value in outside:
@@ -158,7 +151,7 @@ def _emit_body(em: KernelEmitter, op: FibersOp, outside: list[SSAValue]) -> Valu
                 index += 1
             parts.append(part)
         inner.set(value, rebuild(em.get(value), parts))
-    own = _word(b, board, b.add(number, constant(1)))
+    own = b.word_at(board, b.add(number, 1))
     inner.fiber = (board, own)
     over = b.append_basic_block("over")
     inner.next_trip = over

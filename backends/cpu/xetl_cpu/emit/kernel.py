@@ -15,7 +15,7 @@ from xetl.codegen import arith, math, memref, scf, vector
 from xetl.codegen.arith import scalar_constant
 from xetl.codegen.division import check_divisions
 from xetl.codegen.emitter import EmitTable, Strided, constant
-from xetl.codegen.llvm import Builder, Type, Value, ll
+from xetl.codegen.llvm import Type, Value, ll
 from xetl.codegen.memref import refine, static_bytes, strided_at
 from xetl.codegen.types import (
     F32,
@@ -48,7 +48,7 @@ from xetl_cpu.emit import micro_kernel_calls
 from xetl_cpu.emit.emitter import KernelEmitter
 from xetl_cpu.emit.log import emit_log, log_operations
 from xetl_cpu.launch.slots import FIRST_ARGUMENT, GRID, WORKSPACE
-from xetl_cpu.llvm import VOID, declare, define, leave_as_it_is
+from xetl_cpu.llvm import VOID, Builder, declare, define, leave_as_it_is
 from xetl_cpu.targets import Target
 from xetl_cpu.vector_math import emit_math
 
@@ -77,7 +77,7 @@ def emit_kernel(module: ModuleOp, target: Target, table: EmitTable) -> ll.Module
     }
     em = KernelEmitter(
         llvm,
-        ll.IRBuilder(kernel.append_basic_block("entry")),
+        Builder(kernel.append_basic_block("entry")),
         {**_TABLE, **table},
         functions,
         target.has_bf16_dot,
@@ -131,8 +131,8 @@ def lines(count: int) -> int:
 
 def bytes_of(b: Builder, count: Value | int, width: int) -> Value:
     """Of ``count`` elements (a value), up to the end of a cache line."""
-    raw = b.mul(count, constant(width))
-    return b.and_(b.add(raw, constant(_LINE - 1)), constant(-_LINE))
+    raw = b.mul(count, width)
+    return b.and_(b.add(raw, _LINE - 1), -_LINE)
 
 
 def _bind_arguments(em: KernelEmitter, function: func.FuncOp) -> None:
@@ -208,7 +208,7 @@ def _constant_memory(em: KernelEmitter, op: ConstantMemoryOp) -> None:
 
 
 def _return(em: KernelEmitter, op: func.ReturnOp) -> None:
-    em.builder.ret(constant(0))
+    em.builder.ret(0)
 
 
 def _compare_and_swap(em: KernelEmitter, op: CompareAndSwapOp) -> None:

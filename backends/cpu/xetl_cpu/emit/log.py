@@ -14,7 +14,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from xetl.codegen.arith import as_word
 from xetl.codegen.emitter import constant
-from xetl.codegen.llvm import Builder, Value
+from xetl.codegen.llvm import Value
 from xetl.codegen.types import I64, memory_type
 from xetl.dialects.base import ints_of
 from xetl.dialects.kinds_of_types import is_vector
@@ -23,7 +23,6 @@ from xetl.runtime.log import FAILED, HEADER_WORDS, LOG_WORDS, make_entry
 from xetl.transforms.diagnostics import positions_of
 from xetl_cpu.dialect import LogOp
 from xetl_cpu.emit.emitter import KernelEmitter
-from xetl_cpu.llvm import counted_loop
 
 
 def log_operations(module: ModuleOp) -> list[LogOp]:
@@ -64,12 +63,12 @@ def emit_log(em: KernelEmitter, op: LogOp) -> None:
     words = HEADER_WORDS + sum(prod(_shape(type_) or [1]) for type_ in op.types.data)
     first = b.atomic_rmw("add", em.log, constant(words), "monotonic")
     write, done = (b.append_basic_block(f"log.{n}") for n in ("write", "end"))
-    fits = b.icmp_signed("<=", b.add(first, constant(words)), constant(LOG_WORDS))
+    fits = b.icmp_signed("<=", b.add(first, words), LOG_WORDS)
     b.cbranch(fits, write, done)
     b.position_at_end(write)
     record = b.gep(em.log, [first], source_etype=I64)
     for index, word in enumerate([constant(em.log_ids[op]), *em.program]):
-        b.store(word, _word(b, record, constant(index)), align=8)
+        b.store(word, b.word_at(record, index), align=8)
     _write_values(em, op, record)
     b.branch(done)
     b.position_at_end(done)
@@ -78,16 +77,12 @@ def emit_log(em: KernelEmitter, op: LogOp) -> None:
         b.position_at_end(after)
 
 
-def _word(b: Builder, record: Value, index: Value) -> Value:
-    return b.gep(record, [index], source_etype=I64)
-
-
 def _write_values(em: KernelEmitter, op: LogOp, record: Value) -> None:
     at = HEADER_WORDS
     for value, type_ in zip(op.values, op.types.data):
         if not is_vector(type_):
             word = as_word(em, em.get(value), type_)
-            em.builder.store(word, _word(em.builder, record, constant(at)), align=8)
+            em.builder.store(word, em.builder.word_at(record, at), align=8)
         else:
             _write_vector(em, value, type_, record, at)
         at += prod(_shape(type_) or [1])
@@ -102,14 +97,14 @@ def _write_vector(
     element = type_.element_type
     stored = memory_type(element)
     with (
-        counted_loop(b, constant(rows), name="rows") as row,
-        counted_loop(b, constant(cols), name="cols") as col,
+        b.counted_loop(rows, name="rows") as row,
+        b.counted_loop(cols, name="cols") as col,
     ):
         # A single column has a buffer of rank 1.
         indices = [row.index, col.index] if len(base.strides) > 1 else [row.index]
         address = em.element_address(base, indices)
         loaded = b.load(address, typ=stored)
-        place = b.add(b.mul(row.index, constant(cols)), col.index)
+        place = b.add(b.mul(row.index, cols), col.index)
         word = as_word(em, loaded, element)
-        target = _word(b, record, b.add(constant(at), place))
+        target = b.word_at(record, b.add(at, place))
         b.store(word, target, align=8)

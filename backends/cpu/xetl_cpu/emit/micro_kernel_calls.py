@@ -121,7 +121,7 @@ def _later(em: KernelEmitter, op: BlockGemmOp, blocking: Blocking) -> list[Value
     pieces = blocking.chunk if is_row else blocking.block_n
     stride = b.strides[0 if is_row else 1]
     size = bits_of(element_name(later.matrix)).width // 8
-    distance = em.builder.mul(stride, constant(size))
+    distance = em.builder.mul(stride, size)
     start = _if(em, later.is_wanted, _at(em, later.matrix, later.k, later.n))
     return [start, distance, constant(pieces)]
 

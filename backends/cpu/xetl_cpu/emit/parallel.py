@@ -20,7 +20,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from xetl.codegen.division import or_one
 from xetl.codegen.emitter import EmitTable, Emitter, constant
-from xetl.codegen.llvm import Builder, Value, ll
+from xetl.codegen.llvm import Value, ll
 from xetl.codegen.scf import TABLE as CONTROL
 from xetl.codegen.scf import captured, flatten, rebuild
 from xetl.dialects.kinds_of_types import is_vector
@@ -40,18 +40,7 @@ from xetl_cpu.dialect import (
 )
 from xetl_cpu.emit.emitter import KernelEmitter
 from xetl_cpu.launch.slots import PARALLEL_FOR, THREADS, WORKSPACE, WORKSPACE_BYTES
-from xetl_cpu.llvm import (
-    I8,
-    I64,
-    PTR,
-    VOID,
-    counted_loop,
-    declare,
-    define,
-    leave_as_it_is,
-    minimum,
-    stack_array,
-)
+from xetl_cpu.llvm import I8, I64, PTR, VOID, Builder, declare, define, leave_as_it_is
 from xetl_cpu.lowering.order_programs import order_of
 from xetl_cpu.lowering.widen_programs import IS_PROGRAMS
 from xetl_cpu.microkernels.amx import emit_configure, emit_release
@@ -96,7 +85,7 @@ def _is_constant(value: Value) -> bool:
 def _check_workspace(em: KernelEmitter) -> None:
     """Return the bytes needed if the workspace is too small: nothing is written yet."""
     b = em.builder
-    scratch = b.mul(em.slot(THREADS), constant(_stride(em)))
+    scratch = b.mul(em.slot(THREADS), _stride(em))
     needed = b.add(em.used, scratch)
     is_small = b.icmp_signed(">", needed, em.slot(WORKSPACE_BYTES))
     small, enough = (b.append_basic_block(f"workspace.{n}") for n in ("small", "ok"))
@@ -117,61 +106,48 @@ def _stride(em: KernelEmitter) -> int:
 
 def _store_context(em: KernelEmitter, parts: list[Value]) -> Value:
     b = em.builder
-    context = _stack(b, len(parts))
+    context = b.stack_words(len(parts))
     for index, part in enumerate(parts):
-        b.store(part, _field(b, context, index), align=8)
+        b.store(part, b.word_at(context, index), align=8)
     return context
-
-
-def _stack(b: Builder, count: int) -> Value:
-    """Room for some i64 in the frame of the function."""
-    with b.goto_entry_block():
-        room = b.alloca(ll.ArrayType(I64, count))
-    # llvmlite types it by its content; all other pointers here are opaque.
-    room.type = PTR
-    return room
-
-
-def _field(b: Builder, context: Value, index: int) -> Value:
-    return b.gep(context, [constant(index)], source_etype=I64)
 
 
 def _threads(em: KernelEmitter, trips: Value, nanoseconds_each: int) -> Value:
     """How many threads to use: one where there is no pool or little work."""
     b = em.builder
-    none = b.icmp_signed("==", em.slot(PARALLEL_FOR), constant(0))
-    work = b.mul(trips, constant(nanoseconds_each))
-    little = b.icmp_signed("<", work, constant(SMALL))
-    threads = minimum(b, em.slot(THREADS), trips)
-    one = b.or_(b.or_(none, little), b.icmp_signed("<", threads, constant(1)))
-    return b.select(one, constant(1), threads)
+    none = b.icmp_signed("==", em.slot(PARALLEL_FOR), 0)
+    work = b.mul(trips, nanoseconds_each)
+    little = b.icmp_signed("<", work, SMALL)
+    threads = b.minimum(em.slot(THREADS), trips)
+    one = b.or_(b.or_(none, little), b.icmp_signed("<", threads, 1))
+    return b.select(one, 1, threads)
 
 
 def _deal(em: KernelEmitter, scratch: Value, trips: Value, threads: Value) -> None:
     """Give each thread its range: where it starts."""
     b, some = em.builder, or_one(em.builder, threads)
-    with counted_loop(b, threads, name="deal") as thread:
+    with b.counted_loop(threads, name="deal") as thread:
         first = b.udiv(b.mul(trips, thread.index), some)
         b.store(first, _own(em, b, scratch, thread.index), align=8)
 
 
 def _own(em: KernelEmitter, b: Builder, scratch: Value, thread: Value) -> Value:
     """The scratch of a thread; its first word is the next trip of its range."""
-    skip = b.mul(thread, constant(_stride(em)))
+    skip = b.mul(thread, _stride(em))
     return b.gep(scratch, [skip], source_etype=I8)
 
 
 def _fork(em: KernelEmitter, task: Value, context: Value, threads: Value) -> None:
     """One thread: call the task here; else hand it to the pool."""
     b = em.builder
-    args, dims, steps = (_stack(b, 1) for _ in range(3))
+    args, dims, steps = (b.stack_words(1) for _ in range(3))
     b.store(constant(0), args)
     b.store(threads, dims)
     b.store(constant(1), steps)
     here, fork, after = (
         b.append_basic_block(f"tasks.{n}") for n in ("here", "fork", "end")
     )
-    b.cbranch(b.icmp_signed("==", threads, constant(1)), here, fork)
+    b.cbranch(b.icmp_signed("==", threads, 1), here, fork)
     b.position_at_end(here)
     b.call(task, [args, dims, steps, context])
     b.branch(after)
@@ -195,17 +171,17 @@ def _emit_task(em: KernelEmitter, op: scf.ParallelOp, outside: list[SSAValue]) -
     args, dims, _, context = task.args
     inner = em.inside(task, _constants(em, op))
     b = inner.builder
-    words = [b.load(_field(b, context, n), typ=I64) for n in (_TRIPS, _THREADS)]
-    scratch = b.load(_field(b, context, _SCRATCH), typ=PTR)
-    inner.log = b.load(_field(b, context, _LOG), typ=PTR)
+    words = [b.load(b.word_at(context, n), typ=I64) for n in (_TRIPS, _THREADS)]
+    scratch = b.load(b.word_at(context, _SCRATCH), typ=PTR)
+    inner.log = b.load(b.word_at(context, _LOG), typ=PTR)
     _load_captured(em, inner, context, outside)
     first, count = b.load(args, typ=I64), b.load(dims, typ=I64)
     tiles = [one for one in op.body.block.ops if isinstance(one, ThreadTilesOp)]
     held = [set_up_tiles(inner, one) for one in tiles]
-    inner.last = {one: _stack(b, 1) for one in operations_in(op, IsNewOp)}
-    with counted_loop(b, b.add(first, count), start=first, name="thread") as thread:
+    inner.last = {one: b.stack_words(1) for one in operations_in(op, IsNewOp)}
+    with b.counted_loop(b.add(first, count), start=first, name="thread") as thread:
         own = _own(em, b, scratch, thread.index)
-        inner.scratch = b.gep(own, [constant(_HEADER)], source_etype=I8)
+        inner.scratch = b.gep(own, [_HEADER], source_etype=I8)
         inner.thread = thread.index
         for last in inner.last.values():
             b.store(constant(-1), last)
@@ -240,7 +216,7 @@ def _load_captured(
         parts: list[Value] = []
         for part in flatten(like):
             if not _is_constant(part) and part not in loaded:
-                field = _field(b, context, _CAPTURED + len(loaded))
+                field = b.word_at(context, _CAPTURED + len(loaded))
                 loaded[part] = b.load(field, typ=part.type, align=8)
             parts.append(loaded.get(part, part))
         inner.set(value, rebuild(like, parts))
@@ -257,12 +233,12 @@ def _take_ranges(
     b, (trips, threads) = inner.builder, words
     some = or_one(b, threads)
     most = max(1, _TAKE // max(1, nanoseconds(op.body.block)))
-    part = b.udiv(b.udiv(trips, some), constant(_TAKES))
-    step = or_one(b, minimum(b, part, constant(most)))
-    with counted_loop(b, threads, name="range") as turn:
+    part = b.udiv(b.udiv(trips, some), _TAKES)
+    step = or_one(b, b.minimum(part, most))
+    with b.counted_loop(threads, name="range") as turn:
         turned = b.add(own, turn.index)
         whose = b.urem(turned, some)
-        end = b.udiv(b.mul(trips, b.add(whose, constant(1))), some)
+        end = b.udiv(b.mul(trips, b.add(whose, 1)), some)
         _take_trips(inner, op, _own(inner, b, scratch, whose), end, step)
 
 
@@ -279,13 +255,13 @@ def _take_trips(
         b.append_basic_block(f"trip.{n}")
         for n in ("take", "first", "run", "next", "end")
     )
-    trip, *places = (_stack(b, 1) for _ in range(1 + len(op.body.block.args)))
+    trip, *places = (b.stack_words(1) for _ in range(1 + len(op.body.block.args)))
     b.branch(take)
     b.position_at_end(take)
     first = b.atomic_rmw("add", counter, step, "monotonic")
     b.cbranch(b.icmp_signed("<", first, end), begin, after)
     b.position_at_end(begin)
-    stop = minimum(b, b.add(first, step), end)
+    stop = b.minimum(b.add(first, step), end)
     b.store(first, trip)
     order = order_of(op)
     extents = [inner.get(op.upper_bounds[axis]) for axis in order[:-1]]
@@ -304,7 +280,7 @@ def _take_trips(
     b.branch(following)
     b.position_at_end(following)
     _advance(b, places, extents)
-    next_ = b.add(b.load(trip, typ=I64), constant(1))
+    next_ = b.add(b.load(trip, typ=I64), 1)
     b.store(next_, trip)
     b.cbranch(b.icmp_signed("<", next_, stop), run, take)
     b.position_at_end(after)
@@ -316,7 +292,7 @@ def _advance(b: Builder, places: Sequence[Value], extents: Sequence[Value]) -> N
     for place, extent in zip(places, extents):
         index = b.add(b.load(place, typ=I64), carry)
         wraps = b.icmp_signed(">=", index, extent)
-        b.store(b.select(wraps, constant(0), index), place)
+        b.store(b.select(wraps, 0, index), place)
         carry = b.zext(wraps, I64)
     b.store(b.add(b.load(places[-1], typ=I64), carry), places[-1])
 
@@ -348,18 +324,18 @@ _INVOKE = "xsmm_intel_amx_tile_config_invoke"
 _STATE_BYTES = 64
 
 
-def set_up_tiles(em: Emitter, op: ThreadTilesOp) -> Value | None:
+def set_up_tiles(em: KernelEmitter, op: ThreadTilesOp) -> Value | None:
     """Before a thread's first trip; gives what `give_back_tiles` wants to know."""
     if op.library is None:
         emit_configure(em.builder)
         return None
-    state = stack_array(em.builder, I8, _STATE_BYTES)
+    state = em.builder.stack_array(I8, _STATE_BYTES)
     state.align = _STATE_BYTES
     _invoke(em, em.get(op.setup), state)
     return state
 
 
-def give_back_tiles(em: Emitter, op: ThreadTilesOp, state: Value | None) -> None:
+def give_back_tiles(em: KernelEmitter, op: ThreadTilesOp, state: Value | None) -> None:
     """Behind a thread's last trip."""
     if op.library is None:
         emit_release(em.builder)

@@ -36,17 +36,7 @@ from xetl_cpu.launch.entry_tensors import (
 from xetl_cpu.launch.entry_writing import EntryCode, EntryParts, call_entry
 from xetl_cpu.launch.slots import GRID, PACKED_STATE
 from xetl_cpu.launch.tensor_words import NOTHING, P_RECORDS
-from xetl_cpu.llvm import (
-    I32,
-    I64,
-    PTR,
-    VOID,
-    const,
-    counted_loop,
-    ir,
-    load,
-    stack_array,
-)
+from xetl_cpu.llvm import I32, I64, PTR, VOID, const, ir
 from xetl_cpu.targets import find_target
 
 _EQ = 2
@@ -81,41 +71,41 @@ def _emit_array(module: Any, tensor: Any) -> Any:
     """
     code = EntryCode(module, "array", I64, [PTR] * 5)
     obj, record, process, slots, range_ = code.args
-    builder, zero = code.builder, const(I64, 0)
-    seen = stack_array(builder, I64, SEEN_WORDS)
+    zero = const(I64, 0)
+    seen = code.stack_array(I64, SEEN_WORDS)
     kind = code.word(code.at(obj, layout.OB_TYPE), 0)
     is_array = code.is_(kind, "==", code.word(process, layout.P_NDARRAY))
-    with builder.if_else(is_array) as (of_numpy, other):
+    with code.if_else(is_array) as (of_numpy, other):
         with of_numpy:
             _see_array(code, obj, record, seen)
         with other:
             code.require(tensor, [obj, record, process, seen])
-    slots = code.at(slots, builder.shl(code.word(record, layout.R_SLOT), _three()))
+    slots = code.at(slots, code.shl(code.word(record, layout.R_SLOT), _three()))
     data, up = code.word(seen, S_DATA), code.word(seen, S_SHIFT)
     code.put(slots, 0, data)
     rank = code.word(record, layout.R_RANK)
-    item = builder.shl(const(I64, 1), code.word(record, layout.R_SHIFT))
+    item = code.shl(1, code.word(record, layout.R_SHIFT))
     shape, strides = code.pointer(seen, S_SHAPE), code.pointer(seen, S_STRIDES)
-    with counted_loop(builder, rank, carried=[item, zero], name="dim") as loop:
+    with code.counted_loop(rank, carried=[item, zero], name="dim") as loop:
         dim = loop.index
-        size, stride = code.word(shape, dim), builder.shl(code.word(strides, dim), up)
+        size, stride = code.word(shape, dim), code.shl(code.word(strides, dim), up)
         _check_stride(code, record, item, dim, size, stride)
-        steps = builder.ashr(stride, code.word(record, layout.R_SHIFT))
-        code.put(slots, builder.add(dim, const(I64, 1)), size)
-        place = builder.add(builder.add(dim, rank), const(I64, 1))
+        steps = code.ashr(stride, code.word(record, layout.R_SHIFT))
+        code.put(slots, code.add(dim, 1), size)
+        place = code.add(code.add(dim, rank), 1)
         code.put(slots, place, steps)
-        last = builder.sub(size, const(I64, 1))
-        extent = builder.add(loop.values[0], builder.mul(last, stride))
-        empty = builder.zext(code.is_(size, "==", 0), I64)
-        loop.next = [extent, builder.or_(loop.values[1], empty)]
+        last = code.sub(size, 1)
+        extent = code.add(loop.values[0], code.mul(last, stride))
+        empty = code.zext(code.is_(size, "==", 0), I64)
+        loop.next = [extent, code.or_(loop.values[1], empty)]
     extent, empty = loop.results
-    is_empty, end = code.is_(empty, "!=", 0), builder.add(data, extent)
-    nowhere = builder.or_(
+    is_empty, end = code.is_(empty, "!=", 0), code.add(data, extent)
+    nowhere = code.or_(
         code.is_(data, "==", 0), code.is_(end, ">", code.word(seen, S_END))
     )
-    code.refuse_if(builder.and_(builder.not_(is_empty), nowhere))
-    code.put(range_, 0, builder.select(is_empty, zero, data))
-    code.put(range_, 1, builder.select(is_empty, zero, end))
+    code.refuse_if(code.and_(code.not_(is_empty), nowhere))
+    code.put(range_, 0, code.select(is_empty, zero, data))
+    code.put(range_, 1, code.select(is_empty, zero, end))
     _check_nested(code, record, rank, item, (shape, strides, up))
     return code.finish()
 
@@ -126,20 +116,17 @@ def _three() -> Value:
 
 def _see_array(code: EntryCode, obj: Value, record: Value, seen: Value) -> None:
     """Check what stands in an array of NumPy, and say where it lies."""
-    rank = load(code.builder, code.at(obj, layout.RANK), I32, 4)
-    wanted = code.builder.trunc(code.word(record, layout.R_RANK), I32)
-    code.refuse_if(code.builder.icmp_signed("!=", rank, wanted))
+    rank = code.load(code.at(obj, layout.RANK), typ=I32, align=4)
+    wanted = code.trunc(code.word(record, layout.R_RANK), I32)
+    code.refuse_if(code.icmp_signed("!=", rank, wanted))
     descr = code.word(code.at(obj, layout.DESCR), 0)
     code.refuse_if(code.is_(descr, "!=", code.word(record, layout.R_OBJECT)))
     stored = code.is_(code.word(record, layout.R_STORED), "!=", 0)
-    needed = code.builder.select(
-        stored,
-        const(I32, layout.ALIGNED | layout.WRITEABLE),
-        const(I32, layout.ALIGNED),
-    )
-    flags = load(code.builder, code.at(obj, layout.FLAGS), I32, 4)
-    held = code.builder.and_(flags, needed)
-    code.refuse_if(code.builder.icmp_signed("!=", held, needed))
+    both = const(I32, layout.ALIGNED | layout.WRITEABLE)
+    needed = code.select(stored, both, layout.ALIGNED)
+    flags = code.load(code.at(obj, layout.FLAGS), typ=I32, align=4)
+    held = code.and_(flags, needed)
+    code.refuse_if(code.icmp_signed("!=", held, needed))
     for index, offset in (
         (S_DATA, layout.DATA),
         (S_SHAPE, layout.SHAPE),
@@ -154,18 +141,17 @@ def _check_stride(
     code: EntryCode, record: Value, item: Value, dim: Value, size: Value, stride: Value
 ) -> None:
     """Refuse odd and negative strides, and those of another unit dimension."""
-    builder = code.builder
     few = code.is_(size, "<=", 1)
-    forward = builder.or_(code.is_(stride, ">=", 0), few)
+    forward = code.or_(code.is_(stride, ">=", 0), few)
     code.refuse_unless(forward)
-    mask = builder.sub(item, const(I64, 1))
-    code.refuse_if(code.is_(builder.and_(stride, mask), "!=", 0))
+    mask = code.sub(item, 1)
+    code.refuse_if(code.is_(code.and_(stride, mask), "!=", 0))
     unit = code.word(record, layout.R_UNIT)
-    is_unit = builder.or_(code.is_(stride, "==", item), few)
+    is_unit = code.or_(code.is_(stride, "==", item), few)
     at_unit = code.is_(dim, "==", unit)
-    code.refuse_if(builder.and_(at_unit, builder.not_(is_unit)))
+    code.refuse_if(code.and_(at_unit, code.not_(is_unit)))
     behind = code.is_(dim, ">", unit)
-    code.refuse_if(builder.and_(behind, is_unit))
+    code.refuse_if(code.and_(behind, is_unit))
 
 
 def _check_nested(
@@ -176,21 +162,20 @@ def _check_nested(
     Each stride must step over all of the dimensions inside it: those behind it, or,
     where the first dimension is the one of stride 1, those before it.
     """
-    builder = code.builder
     shape, strides, up = lies
     stored = code.is_(code.word(record, layout.R_STORED), "!=", 0)
-    count = builder.select(stored, rank, const(I64, 0))
+    count = code.select(stored, rank, 0)
     column_major = code.is_(code.word(record, layout.R_UNIT), "==", 0)
-    last = builder.sub(rank, const(I64, 1))
-    with counted_loop(builder, count, carried=[item], name="nested") as loop:
+    last = code.sub(rank, 1)
+    with code.counted_loop(count, carried=[item], name="nested") as loop:
         reach = loop.values[0]
-        backward = builder.sub(last, loop.index)
-        dim = builder.select(column_major, loop.index, backward)
-        size, stride = code.word(shape, dim), builder.shl(code.word(strides, dim), up)
+        backward = code.sub(last, loop.index)
+        dim = code.select(column_major, loop.index, backward)
+        size, stride = code.word(shape, dim), code.shl(code.word(strides, dim), up)
         many = code.is_(size, ">", 1)
-        code.refuse_if(builder.and_(many, code.is_(stride, "<", reach)))
-        steps = builder.mul(builder.sub(size, const(I64, 1)), stride)
-        loop.next = [builder.select(many, builder.add(reach, steps), reach)]
+        code.refuse_if(code.and_(many, code.is_(stride, "<", reach)))
+        steps = code.mul(code.sub(size, 1), stride)
+        loop.next = [code.select(many, code.add(reach, steps), reach)]
 
 
 def _emit_overlap(module: Any) -> Any:
@@ -199,29 +184,28 @@ def _emit_overlap(module: Any) -> Any:
     Views the kernel knows to be the same must be; others that matter must lie apart.
     """
     code = EntryCode(module, "overlap", I64, [PTR] * 5)
-    builder = code.builder
     left, right, left_range, right_range, slots = code.args
     for record in (left, right):
         kind = code.word(record, layout.R_KIND)
         _return_if(code, code.is_(kind, "!=", layout.ARRAY))
     left_alias, right_alias = (code.word(r, layout.R_ALIAS) for r in (left, right))
     same = code.is_(left_alias, "==", right_alias)
-    with builder.if_then(same):
+    with code.if_then(same):
         width = code.word(left, layout.R_WIDTH)
         starts = [code.word(record, layout.R_SLOT) for record in (left, right)]
-        with counted_loop(builder, width, name="same") as loop:
+        with code.counted_loop(width, name="same") as loop:
             first, second = (
-                code.word(slots, builder.add(start, loop.index)) for start in starts
+                code.word(slots, code.add(start, loop.index)) for start in starts
             )
             code.refuse_if(code.is_(first, "!=", second))
         code.ret(0)
-    stored = builder.or_(
+    stored = code.or_(
         code.word(left, layout.R_STORED), code.word(right, layout.R_STORED)
     )
     _return_if(code, code.is_(stored, "==", 0))
     before = code.is_(code.word(left_range, 1), "<=", code.word(right_range, 0))
     after = code.is_(code.word(right_range, 1), "<=", code.word(left_range, 0))
-    _return_if(code, builder.or_(before, after))
+    _return_if(code, code.or_(before, after))
     _refuse_unless_beside(code, (left, right), (left_range, right_range), slots)
     return code.finish()
 
@@ -234,32 +218,31 @@ def _refuse_unless_beside(
     Both step equally far along their first dimensions, and what lies in a step, of one
     and then of the other, fits into it.
     """
-    builder = code.builder
     strides: list[Value] = []
     inner: list[Value] = []
     for record, range_ in zip(records, ranges):
         rank = code.word(record, layout.R_RANK)
         code.refuse_if(code.is_(rank, "<", 2))
         first = code.element(slots, code.word(record, layout.R_SLOT), 1)
-        steps = code.word(first, builder.add(rank, const(I64, 1)))
-        stride = builder.shl(steps, code.word(record, layout.R_SHIFT))
-        rows = builder.sub(code.word(first, 1), const(I64, 1))
-        extent = builder.sub(code.word(range_, 1), code.word(range_, 0))
-        inner.append(builder.sub(extent, builder.mul(rows, stride)))
+        steps = code.word(first, code.add(rank, 1))
+        stride = code.shl(steps, code.word(record, layout.R_SHIFT))
+        rows = code.sub(code.word(first, 1), 1)
+        extent = code.sub(code.word(range_, 1), code.word(range_, 0))
+        inner.append(code.sub(extent, code.mul(rows, stride)))
         strides.append(stride)
     stride, other = strides
     code.refuse_unless(code.is_(stride, ">", 0))
     code.refuse_if(code.is_(stride, "!=", other))
-    apart = builder.sub(code.word(ranges[1], 0), code.word(ranges[0], 0))
-    place = builder.srem(apart, stride)
-    upper = builder.add(place, stride)
-    place = builder.select(code.is_(place, "<", 0), upper, place)
+    apart = code.sub(code.word(ranges[1], 0), code.word(ranges[0], 0))
+    place = code.srem(apart, stride)
+    upper = code.add(place, stride)
+    place = code.select(code.is_(place, "<", 0), upper, place)
     code.refuse_if(code.is_(place, "<", inner[0]))
-    code.refuse_if(code.is_(builder.add(place, inner[1]), ">", stride))
+    code.refuse_if(code.is_(code.add(place, inner[1]), ">", stride))
 
 
 def _return_if(code: EntryCode, condition: Value) -> None:
-    with code.builder.if_then(condition):
+    with code.if_then(condition):
         code.ret(0)
 
 
@@ -267,44 +250,42 @@ def _emit_builtin(module: Any) -> None:
     """The builtin, whose ``self`` is a table; gives 0, 1, or what a function gives."""
     code = EntryCode(module, layout.ENTRY, PTR, [PTR, PTR, I64])
     me, objects, count = code.args
-    builder = code.builder
     table = code.at(me, layout.BYTES_VALUE)
     process = code.pointer(table, layout.T_PROCESS)
     done = call_entry(code, table, objects, count)
     code.refuse_if(code.is_(done, "==", 1))
-    with builder.if_then(code.is_(done, "!=", 0)):
-        builder.ret(builder.inttoptr(done, PTR))
+    with code.if_then(code.is_(done, "!=", 0)):
+        code.ret(code.inttoptr(done, PTR))
     code.give(process, code.pointer(process, layout.P_DONE))
-    builder.position_at_end(code.refused)
+    code.position_at_end(code.refused)
     code.give(process, code.pointer(process, layout.P_REFUSED))
 
 
 def _emit_run(module: Any, parts: EntryParts) -> None:
     """``i64 run(table, objects, count)``: check all objects and run the kernel."""
     code = EntryCode(module, layout.RUN, I64, [PTR, PTR, I64])
-    builder = code.builder
     table, objects, count = code.args
     process = code.pointer(table, layout.T_PROCESS)
     params = code.word(table, layout.T_PARAMS)
-    given = builder.sub(count, const(I64, 3))
+    given = code.sub(count, 3)
     code.refuse_if(code.is_(given, "<", 0))
     code.refuse_if(code.is_(given, ">", params))
-    slots = builder.alloca(I64, size=code.word(table, layout.T_SLOTS))
-    ranges = builder.alloca(I64, size=builder.shl(params, const(I64, 1)))
+    slots = code.alloca(I64, size=code.word(table, layout.T_SLOTS))
+    ranges = code.alloca(I64, size=code.shl(params, 1))
     code.put(slots, PACKED_STATE, 0)
     code.put(process, P_RECORDS, NOTHING)
-    overflow = builder.alloca(I32)
+    overflow = code.alloca(I32)
     for axis in range(3):
         size = _read_int(code, process, code.pointer(objects, axis), overflow)
         code.put(slots, GRID + axis, size)
     records = code.at(table, 8 * layout.HEADER)
-    with counted_loop(builder, params, name="param") as loop:
+    with code.counted_loop(params, name="param") as loop:
         record = code.element(records, loop.index, layout.RECORD)
         missing = code.is_(loop.index, ">=", given)
         constant = code.is_(code.word(record, layout.R_KIND), ">=", layout.CONST)
-        code.refuse_if(builder.and_(missing, builder.not_(constant)))
-        with builder.if_then(builder.not_(missing)):
-            place = builder.add(loop.index, const(I64, 3))
+        code.refuse_if(code.and_(missing, code.not_(constant)))
+        with code.if_then(code.not_(missing)):
+            place = code.add(loop.index, 3)
             obj = code.pointer(objects, place)
             range_ = code.element(ranges, loop.index, 2)
             code.require(parts.read, [obj, record, process, slots, range_])
@@ -324,33 +305,32 @@ def _emit_read(module: Any, array: Any) -> Any:
     """
     code = EntryCode(module, "read", I64, [PTR] * 5)
     obj, record, process, slots, range_ = code.args
-    builder = code.builder
-    overflow = builder.alloca(I32)
+    overflow = code.alloca(I32)
     kind = code.word(record, layout.R_KIND)
     slot = code.word(record, layout.R_SLOT)
-    with builder.if_then(code.is_(kind, "==", layout.ARRAY)):
+    with code.if_then(code.is_(kind, "==", layout.ARRAY)):
         code.require(array, [obj, record, process, slots, range_])
-    with builder.if_then(code.is_(kind, "==", layout.CONST)):
+    with code.if_then(code.is_(kind, "==", layout.CONST)):
         known = code.word(record, layout.R_OBJECT)
-        code.refuse_if(code.is_(builder.ptrtoint(obj, I64), "!=", known))
-    with builder.if_then(code.is_(kind, "==", layout.CONST_INT)):
+        code.refuse_if(code.is_(code.ptrtoint(obj, I64), "!=", known))
+    with code.if_then(code.is_(kind, "==", layout.CONST_INT)):
         value = _read_int(code, process, obj, overflow)
         code.refuse_if(code.is_(value, "!=", code.word(record, layout.R_OBJECT)))
-    with builder.if_then(code.is_(kind, "==", layout.CONST_FLOAT)):
+    with code.if_then(code.is_(kind, "==", layout.CONST_FLOAT)):
         value = _read_float(code, process, obj)
         code.refuse_if(code.is_(value, "!=", code.word(record, layout.R_OBJECT)))
-    with builder.if_then(code.is_(kind, "==", layout.CONST_EQUAL)):
+    with code.if_then(code.is_(kind, "==", layout.CONST_EQUAL)):
         _require_equal(code, process, obj, code.pointer(record, layout.R_OBJECT))
-    with builder.if_then(code.is_(kind, "==", layout.INT)):
+    with code.if_then(code.is_(kind, "==", layout.INT)):
         code.put(slots, slot, _read_int(code, process, obj, overflow))
-    with builder.if_then(code.is_(kind, "==", layout.FLOAT)):
+    with code.if_then(code.is_(kind, "==", layout.FLOAT)):
         code.put(slots, slot, _read_float(code, process, obj))
-    with builder.if_then(code.is_(kind, "==", layout.BOOL)):
-        address = builder.ptrtoint(obj, I64)
+    with code.if_then(code.is_(kind, "==", layout.BOOL)):
+        address = code.ptrtoint(obj, I64)
         true = code.is_(address, "==", code.word(process, layout.P_TRUE))
         false = code.is_(address, "==", code.word(process, layout.P_FALSE))
-        code.refuse_unless(builder.or_(true, false))
-        code.put(slots, slot, builder.zext(true, I64))
+        code.refuse_unless(code.or_(true, false))
+        code.put(slots, slot, code.zext(true, I64))
     return code.finish()
 
 
@@ -359,11 +339,11 @@ def _require_equal(code: EntryCode, process: Value, obj: Value, known: Value) ->
     left, right = (code.word(each, layout.OB_TYPE // 8) for each in (obj, known))
     code.refuse_if(code.is_(left, "!=", right))
     compare = code.word(process, layout.P_EQUAL)
-    equal = code.call(compare, I32, [obj, known, const(I32, _EQ)])
-    with code.builder.if_then(code.builder.icmp_signed("<", equal, const(I32, 0))):
-        code.call(code.word(process, layout.P_CLEAR_ERROR), VOID, [])
+    equal = code.call_at(compare, I32, [obj, known, const(I32, _EQ)])
+    with code.if_then(code.icmp_signed("<", equal, 0)):
+        code.call_at(code.word(process, layout.P_CLEAR_ERROR), VOID, [])
         code.ret(1)
-    code.refuse_if(code.builder.icmp_signed("==", equal, const(I32, 0)))
+    code.refuse_if(code.icmp_signed("==", equal, 0))
 
 
 def _check_type(code: EntryCode, process: Value, obj: Value, wanted: int) -> None:
@@ -379,21 +359,20 @@ def _read_float(code: EntryCode, process: Value, obj: Value) -> Value:
 def _read_int(code: EntryCode, process: Value, obj: Value, overflow: Value) -> Value:
     _check_type(code, process, obj, layout.P_INT)
     convert = code.word(process, layout.P_AS_LONG_LONG)
-    value = code.call(convert, I64, [obj, overflow])
-    large = load(code.builder, overflow, I32, 4)
-    code.refuse_if(code.builder.icmp_signed("!=", large, const(I32, 0)))
+    value = code.call_at(convert, I64, [obj, overflow])
+    large = code.load(overflow, typ=I32, align=4)
+    code.refuse_if(code.icmp_signed("!=", large, 0))
     return value
 
 
 def _emit_pairs(module: Any, overlap: Any) -> Any:
     """``i64 pairs(count, records, ranges, slots)``: `overlap` of each two objects."""
     code = EntryCode(module, "pairs", I64, [I64, PTR, PTR, PTR])
-    builder = code.builder
     count, records, ranges, slots = code.args
-    with counted_loop(builder, count, name="left") as outer:
+    with code.counted_loop(count, name="left") as outer:
         left = code.element(records, outer.index, layout.RECORD)
         left_range = code.element(ranges, outer.index, 2)
-        with counted_loop(builder, outer.index, name="right") as inner:
+        with code.counted_loop(outer.index, name="right") as inner:
             right = code.element(records, inner.index, layout.RECORD)
             right_range = code.element(ranges, inner.index, 2)
             code.require(overlap, [left, right, left_range, right_range, slots])

@@ -23,18 +23,7 @@ from xetl_cpu.launch.entry_tensors import (
 )
 from xetl_cpu.launch.entry_writing import EntryCode, call_entry
 from xetl_cpu.launch.tensor_words import NOTHING, ONLY_RECORDED, P_RECORDS
-from xetl_cpu.llvm import (
-    I1,
-    I32,
-    I64,
-    PTR,
-    VOID,
-    const,
-    counted_loop,
-    load,
-    stack_array,
-    store,
-)
+from xetl_cpu.llvm import I1, I32, I64, PTR, VOID, const
 
 Value = Any
 
@@ -51,13 +40,13 @@ def emit_plan(module: Any) -> None:
     me, objects, count, names = code.args
     table = code.pointer(me, calls.TABLE // 8)
     process, slow = (code.pointer(table, i) for i in (calls.P_PROCESS, calls.P_SLOW))
-    code.refuse_if(code.is_(code.builder.and_(count, const(I64, _COUNT)), "!=", 0))
+    code.refuse_if(code.is_(code.and_(count, _COUNT), "!=", 0))
     code.refuse_unless(code.is_null(names))
     bound = code.at(table, 8 * calls.P_OBJECTS)
     count_bound = code.word(table, calls.P_COUNT)
     tensors = code.element(bound, count_bound, 1)
-    found = stack_array(code.builder, I64, DL_WORDS)
-    with counted_loop(code.builder, code.word(table, calls.P_TENSORS)) as loop:
+    found = code.stack_array(I64, DL_WORDS)
+    with code.counted_loop(code.word(table, calls.P_TENSORS)) as loop:
         known = code.element(tensors, loop.index, 2)
         tensor = code.pointer(bound, code.word(known, 0))
         code.refuse_unless(is_tensor(code, process, tensor))
@@ -74,33 +63,32 @@ def emit_launch(module: Any) -> None:
     """A launcher, or a function."""
     attempt = _emit_attempt(module)
     code = EntryCode(module, layout.LAUNCH, PTR, [PTR, PTR, I64, PTR])
-    builder = code.builder
     me, objects, count, names = code.args
     table = code.pointer(me, calls.TABLE // 8)
     process = code.pointer(table, calls.L_PROCESS)
     slow = code.pointer(table, calls.L_SLOW)
     recorded = code.pointer(table, calls.L_RECORDED)
-    may_record = builder.not_(code.is_null(recorded))
+    may_record = code.not_(code.is_null(recorded))
     code.put(process, P_RECORDS, NOTHING)
     state = _settings(code, process)
-    given = builder.and_(count, const(I64, _COUNT))
+    given = code.and_(count, _COUNT)
     none = code.pointer(process, layout.P_NO_NAMES)
-    known = builder.select(code.is_null(names), none, names)
+    known = code.select(code.is_null(names), none, names)
     latest = _latest(code, table)
     kinds = code.word(_words(code, latest), 0)
     look = code.is_(kinds, ">", _FEW)
-    every = builder.add(given, code.word(known, layout.OB_SIZE // 8))
-    key = builder.call(_emit_key(module), [process, objects, every, look])
-    with counted_loop(builder, kinds, name="call") as loop:
+    every = code.add(given, code.word(known, layout.OB_SIZE // 8))
+    key = code.call(_emit_key(module), [process, objects, every, look])
+    with code.counted_loop(kinds, name="call") as loop:
         args = [table, latest, loop.index, objects, given, known, state, key]
-        done = builder.call(attempt, args)
-        with builder.if_then(builder.not_(code.is_null(done))):
-            builder.ret(done)
+        done = code.call(attempt, args)
+        with code.if_then(code.not_(code.is_null(done))):
+            code.ret(done)
         only = code.is_(code.word(process, P_RECORDS), "==", ONLY_RECORDED)
-        with builder.if_then(builder.and_(only, may_record)):
-            builder.ret(_call(code, process, recorded, (objects, count, names)))
+        with code.if_then(code.and_(only, may_record)):
+            code.ret(_call(code, process, recorded, (objects, count, names)))
         loop.next = []
-    builder.branch(code.refused)
+    code.branch(code.refused)
     _leave(code, process, slow, (objects, count, names))
 
 
@@ -110,43 +98,42 @@ def _emit_key(module: Any) -> Any:
     See `xetl.runtime.shortcuts.shapes_key`; 0 if nobody is to look.
     """
     code = EntryCode(module, "key", I64, [PTR, PTR, I64, I1])
-    builder = code.builder
     process, objects, count, look = code.args
-    with builder.if_then(builder.not_(look)):
+    with code.if_then(code.not_(look)):
         code.ret(0)
-    found = stack_array(builder, I64, DL_WORDS)
-    kept = builder.alloca(I64)
-    store(builder, const(I64, 0), kept, 8)
+    found = code.stack_array(I64, DL_WORDS)
+    kept = code.alloca(I64)
+    code.store(const(I64, 0), kept, 8)
 
     def add(word: Value) -> None:
-        key = builder.mul(load(builder, kept, I64, 8), const(I64, calls.KEY_FACTOR))
-        store(builder, builder.add(key, word), kept, 8)
+        key = code.mul(code.load(kept, typ=I64, align=8), calls.KEY_FACTOR)
+        code.store(code.add(key, word), kept, 8)
 
     def add_shape(rank: Value, shape: Value) -> None:
-        add(builder.add(rank, const(I64, 1)))
-        with counted_loop(builder, rank, name="extent") as loop:
+        add(code.add(rank, 1))
+        with code.counted_loop(rank, name="extent") as loop:
             add(code.word(shape, loop.index))
 
-    with counted_loop(builder, count, name="object") as loop:
+    with code.counted_loop(count, name="object") as loop:
         obj = code.pointer(objects, loop.index)
         kind = code.word(obj, layout.OB_TYPE // 8)
         is_array = code.is_(kind, "==", code.word(process, layout.P_NDARRAY))
-        with builder.if_else(is_array) as (of_numpy, other):
+        with code.if_else(is_array) as (of_numpy, other):
             with of_numpy:
-                rank = load(builder, code.at(obj, layout.RANK), I32, 4)
+                rank = code.load(code.at(obj, layout.RANK), typ=I32, align=4)
                 shape = code.pointer(obj, layout.SHAPE // 8)
-                add_shape(builder.sext(rank, I64), shape)
-            with other, builder.if_then(is_tensor(code, process, obj)):
+                add_shape(code.sext(rank, I64), shape)
+            with other, code.if_then(is_tensor(code, process, obj)):
                 failed = describe(code, process, obj, found)
-                with builder.if_then(failed):
+                with code.if_then(failed):
                     code.ret(0)
-                rank = load(builder, code.at(found, DL_RANK), I32, 4)
+                rank = code.load(code.at(found, DL_RANK), typ=I32, align=4)
                 shape = code.pointer(found, DL_SHAPE // 8)
-                add_shape(builder.sext(rank, I64), shape)
-    builder.ret(load(builder, kept, I64, 8))
+                add_shape(code.sext(rank, I64), shape)
+    code.ret(code.load(kept, typ=I64, align=8))
     code.function.linkage = "internal"
-    builder.position_at_end(code.refused)
-    builder.unreachable()
+    code.position_at_end(code.refused)
+    code.unreachable()
     return code.function
 
 
@@ -157,30 +144,29 @@ def _emit_attempt(module: Any) -> Any:
     """
     kinds = [PTR, PTR, I64, PTR, I64, PTR, PTR, I64]
     code = EntryCode(module, "attempt", PTR, kinds)
-    builder = code.builder
     table, latest, index, objects, given, names, state, key = code.args
     process = code.pointer(table, calls.L_PROCESS)
     # Python code may have put other calls in place of these, and freed them.
-    code.refuse_if(builder.icmp_unsigned("!=", latest, _latest(code, table)))
+    code.refuse_if(code.icmp_unsigned("!=", latest, _latest(code, table)))
     words = _words(code, latest)
     code.refuse_if(code.is_(index, ">=", code.word(words, 0)))
     record = code.element(code.at(words, 8), index, calls.CALL_WORDS)
     wanted = code.word(record, calls.C_KEY)
-    any_key = builder.or_(code.is_(wanted, "==", 0), code.is_(key, "==", 0))
-    code.refuse_unless(builder.or_(any_key, code.is_(wanted, "==", key)))
+    any_key = code.or_(code.is_(wanted, "==", 0), code.is_(key, "==", 0))
+    code.refuse_unless(code.or_(any_key, code.is_(wanted, "==", key)))
     code.refuse_if(code.is_(given, "!=", code.word(record, calls.C_GIVEN)))
     wanted = code.at(code.pointer(record, calls.C_STATE), layout.TUPLE_ITEMS)
     for i in range(layout.VARIABLES + 1):
         code.refuse_if(code.is_(code.word(state, i), "!=", code.word(wanted, i)))
     named = code.word(names, layout.OB_SIZE // 8)
     code.refuse_if(code.is_(named, "!=", code.word(record, calls.C_NAMES)))
-    code.call(code.word(process, layout.P_INCREF), VOID, [latest])
+    code.call_at(code.word(process, layout.P_INCREF), VOID, [latest])
     args = [table, latest, objects, given, names, record]
-    checked = builder.call(_emit_ordered(module), args)
+    checked = code.call(_emit_ordered(module), args)
     code.release(process, latest)
-    builder.ret(checked)
-    builder.position_at_end(code.refused)
-    builder.ret(builder.inttoptr(const(I64, 0), PTR))
+    code.ret(checked)
+    code.position_at_end(code.refused)
+    code.ret(code.inttoptr(const(I64, 0), PTR))
     code.function.linkage = "internal"
     return code.function
 
@@ -188,13 +174,12 @@ def _emit_attempt(module: Any) -> Any:
 def _emit_ordered(module: Any) -> Any:
     """The rest of an attempt, while its record cannot be freed."""
     code = EntryCode(module, "ordered", PTR, [PTR, PTR, PTR, I64, PTR, PTR])
-    builder = code.builder
     table, latest, objects, given, names, record = code.args
     process = code.pointer(table, calls.L_PROCESS)
     _check_unchanged(code, process, code.pointer(record, calls.C_UNCHANGED))
-    behind = builder.add(given, const(I64, 3))
-    count = builder.add(behind, code.word(record, calls.C_RESTS))
-    ordered = builder.alloca(I64, size=count)
+    behind = code.add(given, 3)
+    count = code.add(behind, code.word(record, calls.C_RESTS))
+    ordered = code.alloca(I64, size=count)
     _copy(code, code.at(table, 8 * calls.L_GRID), const(I64, 3), ordered)
     _copy(code, objects, given, code.at(ordered, 8 * 3))
     rest = code.at(code.pointer(record, calls.C_REST), layout.TUPLE_ITEMS)
@@ -205,17 +190,17 @@ def _emit_ordered(module: Any) -> Any:
     entry = code.at(code.pointer(record, calls.C_ENTRY), layout.BYTES_VALUE)
     done = call_entry(code, entry, ordered, count)
     code.refuse_if(code.is_(done, "==", 1))
-    with builder.if_then(code.is_(done, "!=", 0)):
-        builder.ret(builder.inttoptr(done, PTR))
+    with code.if_then(code.is_(done, "!=", 0)):
+        code.ret(code.inttoptr(done, PTR))
     code.give(process, code.pointer(record, calls.C_DONE))
-    builder.position_at_end(code.refused)
-    builder.ret(builder.inttoptr(const(I64, 0), PTR))
+    code.position_at_end(code.refused)
+    code.ret(code.inttoptr(const(I64, 0), PTR))
     code.function.linkage = "internal"
     return code.function
 
 
 def _copy(code: EntryCode, source: Value, count: Value, target: Value) -> None:
-    with counted_loop(code.builder, count, name="copy") as loop:
+    with code.counted_loop(count, name="copy") as loop:
         code.put(target, loop.index, code.word(source, loop.index))
         loop.next = []
 
@@ -224,51 +209,50 @@ def _put_named(
     code: EntryCode, names: Value, known: Value, values: Value, further: Value
 ) -> None:
     """Put arguments by keyword in their places; leaves if these are other keywords."""
-    builder = code.builder
     count = code.word(names, layout.OB_SIZE // 8)
-    with counted_loop(builder, count, name="named") as loop:
+    with code.counted_loop(count, name="named") as loop:
         record = code.element(known, loop.index, calls.NAME_WORDS)
         name = code.word(code.at(names, layout.TUPLE_ITEMS), loop.index)
         code.refuse_if(code.is_(name, "!=", code.word(record, calls.N_NAME)))
         value, place = code.word(values, loop.index), code.word(record, calls.N_PLACE)
         is_option = code.is_(place, "<", 0)
         differs = code.is_(value, "!=", code.word(record, calls.N_VALUE))
-        code.refuse_if(builder.and_(is_option, differs))
-        with builder.if_then(builder.not_(is_option)):
+        code.refuse_if(code.and_(is_option, differs))
+        with code.if_then(code.not_(is_option)):
             code.put(further, place, value)
         loop.next = []
 
 
 def _check_unchanged(code: EntryCode, process: Value, question: Value) -> None:
     """Ask whether captured globals are what they were, if there are any."""
-    builder = code.builder
-    with builder.if_then(builder.not_(code.is_null(question))):
+    with code.if_then(code.not_(code.is_null(question))):
         call = code.word(process, layout.P_CALL_NONE)
-        answer = code.call(call, PTR, [question])
-        with builder.if_then(code.is_null(answer)):
-            code.call(code.word(process, layout.P_CLEAR_ERROR), VOID, [])
-            builder.branch(code.refused)
+        answer = code.call_at(call, PTR, [question])
+        with code.if_then(code.is_null(answer)):
+            code.call_at(code.word(process, layout.P_CLEAR_ERROR), VOID, [])
+            code.branch(code.refused)
         code.release(process, answer)
-        address = builder.ptrtoint(answer, I64)
+        address = code.ptrtoint(answer, I64)
         code.refuse_if(code.is_(address, "!=", code.word(process, layout.P_TRUE)))
 
 
 def _settings(code: EntryCode, process: Value) -> Value:
     """What `xetl.settings.launch_state` has, as an array of objects."""
-    builder = code.builder
     find = code.word(process, layout.P_FIND)
     environ = code.pointer(process, layout.P_ENVIRON)
     code.refuse_if(code.is_null(environ))
     keys = code.pointer(process, layout.P_VARIABLES)
     none = code.pointer(process, layout.P_NONE)
-    found = stack_array(builder, I64, layout.VARIABLES + 1)
+    found = code.stack_array(I64, layout.VARIABLES + 1)
     for index in range(layout.VARIABLES):
-        value = code.call(find, PTR, [environ, code.pointer(keys, index)])
-        value = builder.select(code.is_null(value), none, value)
-        code.put(found, index, builder.ptrtoint(value, I64))
+        value = code.call_at(find, PTR, [environ, code.pointer(keys, index)])
+        value = code.select(code.is_null(value), none, value)
+        code.put(found, index, code.ptrtoint(value, I64))
     config = code.pointer(process, layout.P_CONFIG)
-    assigned = code.call(find, PTR, [config, code.pointer(process, layout.P_ASSIGNED)])
-    code.put(found, layout.VARIABLES, builder.ptrtoint(assigned, I64))
+    assigned = code.call_at(
+        find, PTR, [config, code.pointer(process, layout.P_ASSIGNED)]
+    )
+    code.put(found, layout.VARIABLES, code.ptrtoint(assigned, I64))
     return found
 
 
@@ -285,10 +269,10 @@ def _words(code: EntryCode, latest: Value) -> Value:
 
 def _leave(code: EntryCode, process: Value, slow: Value, call: Any) -> None:
     """Where calls are refused: let Python do it."""
-    code.builder.position_at_end(code.refused)
-    code.builder.ret(_call(code, process, slow, call))
+    code.position_at_end(code.refused)
+    code.ret(_call(code, process, slow, call))
 
 
 def _call(code: EntryCode, process: Value, function: Value, call: Any) -> Value:
     vectorcall = code.word(process, layout.P_VECTORCALL)
-    return code.call(vectorcall, PTR, [function, *call])
+    return code.call_at(vectorcall, PTR, [function, *call])

@@ -15,17 +15,7 @@ from typing import Any
 from xetl_cpu.launch import fastcall as layout
 from xetl_cpu.launch import tensor_words as words
 from xetl_cpu.launch.entry_writing import EntryCode
-from xetl_cpu.llvm import (
-    I8,
-    I32,
-    I64,
-    PTR,
-    VOID,
-    const,
-    counted_loop,
-    load,
-    stack_array,
-)
+from xetl_cpu.llvm import I8, I32, I64, PTR, VOID, const
 
 Value = Any
 
@@ -42,41 +32,40 @@ def emit_tensor(module: Any) -> Any:
     """``i64 tensor(object, record, process, seen)``: check it, say where it lies."""
     code = EntryCode(module, "tensor", I64, [PTR] * 4)
     obj, record, process, seen = code.args
-    builder = code.builder
     code.refuse_unless(is_tensor(code, process, obj))
     implementation = _field(code, process, obj, words.P_IMPLEMENTATION)
     derivatives = _field(code, process, implementation, words.P_AUTOGRAD)
-    with builder.if_then(builder.not_(code.is_null(derivatives))):
+    with code.if_then(code.not_(code.is_null(derivatives))):
         _check_derivatives(code, process, obj)
-    keys = builder.ptrtoint(_field(code, process, implementation, words.P_KEY_SET), I64)
+    keys = code.ptrtoint(_field(code, process, implementation, words.P_KEY_SET), I64)
     plain, inferred = (
         code.is_(keys, "==", code.word(process, word))
         for word in (words.P_PLAIN, words.P_INFERRED)
     )
-    code.refuse_unless(builder.or_(plain, inferred))
-    with builder.goto_entry_block():
-        found = stack_array(builder, I64, DL_WORDS)
-    with builder.if_then(describe(code, process, obj, found)):
+    code.refuse_unless(code.or_(plain, inferred))
+    with code.goto_entry_block():
+        found = code.stack_array(I64, DL_WORDS)
+    with code.if_then(describe(code, process, obj, found)):
         code.ret(1)
     for offset, wanted in (
         (_DL_DEVICE, const(I32, _CPU)),
-        (DL_RANK, builder.trunc(code.word(record, layout.R_RANK), I32)),
-        (_DL_DTYPE, builder.trunc(code.word(record, layout.R_DLPACK), I32)),
+        (DL_RANK, code.trunc(code.word(record, layout.R_RANK), I32)),
+        (_DL_DTYPE, code.trunc(code.word(record, layout.R_DLPACK), I32)),
     ):
-        is_ = load(builder, code.at(found, offset), I32, 4)
-        code.refuse_if(builder.icmp_signed("!=", is_, wanted))
+        is_ = code.load(code.at(found, offset), typ=I32, align=4)
+        code.refuse_if(code.icmp_signed("!=", is_, wanted))
     data = first_byte(code, found)
     # Now: what is copied on a write was copied when it was described.
     storage = _field(code, process, implementation, words.P_STORAGE)
     code.refuse_if(code.is_null(storage))
     start, size = (
-        builder.ptrtoint(_field(code, process, storage, word), I64)
+        code.ptrtoint(_field(code, process, storage, word), I64)
         for word in (words.P_START, words.P_SIZE)
     )
-    code.put(seen, S_END, builder.add(start, size))
+    code.put(seen, S_END, code.add(start, size))
     shift = code.word(record, layout.R_SHIFT)
-    odd = builder.sub(builder.shl(const(I64, 1), shift), const(I64, 1))
-    code.refuse_if(code.is_(builder.and_(data, odd), "!=", 0))
+    odd = code.sub(code.shl(1, shift), 1)
+    code.refuse_if(code.is_(code.and_(data, odd), "!=", 0))
     code.put(seen, S_DATA, data)
     code.put(seen, S_SHAPE, code.word(code.at(found, DL_SHAPE), 0))
     code.put(seen, S_STRIDES, code.word(code.at(found, _DL_STRIDES), 0))
@@ -87,17 +76,17 @@ def emit_tensor(module: Any) -> Any:
 def describe(code: EntryCode, process: Value, obj: Value, found: Value) -> Value:
     """Put down where a tensor lies; whether that failed."""
     function = code.word(process, words.P_DESCRIBE)
-    status = code.call(function, I32, [obj, found])
-    failed = code.builder.icmp_signed("!=", status, const(I32, 0))
-    with code.builder.if_then(failed):
-        code.call(code.word(process, layout.P_CLEAR_ERROR), VOID, [])
+    status = code.call_at(function, I32, [obj, found])
+    failed = code.icmp_signed("!=", status, 0)
+    with code.if_then(failed):
+        code.call_at(code.word(process, layout.P_CLEAR_ERROR), VOID, [])
     return failed
 
 
 def first_byte(code: EntryCode, found: Value) -> Value:
     """The address of the elements of a tensor that was described."""
     offset = code.word(code.at(found, _DL_OFFSET), 0)
-    return code.builder.add(code.word(code.at(found, _DL_DATA), 0), offset)
+    return code.add(code.word(code.at(found, _DL_DATA), 0), offset)
 
 
 def note_written(code: EntryCode, process: Value, given: Sequence[Value]) -> None:
@@ -109,42 +98,39 @@ def note_written(code: EntryCode, process: Value, given: Sequence[Value]) -> Non
         given: the objects of the call without the grid, how many there are, and their
             records.
     """
-    builder = code.builder
     objects, count, records = given
     has_torch = code.is_(code.word(process, words.P_TENSOR), "!=", 0)
-    count = builder.select(has_torch, count, const(I64, 0))
-    with counted_loop(builder, count, name="written") as loop:
+    count = code.select(has_torch, count, 0)
+    with code.counted_loop(count, name="written") as loop:
         record = code.element(records, loop.index, layout.RECORD)
         is_array = code.is_(code.word(record, layout.R_KIND), "==", layout.ARRAY)
         stored = code.is_(code.word(record, layout.R_STORED), "==", 1)
         obj = code.pointer(objects, loop.index)
-        changed = builder.and_(is_array, stored)
-        with builder.if_then(builder.and_(changed, is_tensor(code, process, obj))):
+        changed = code.and_(is_array, stored)
+        with code.if_then(code.and_(changed, is_tensor(code, process, obj))):
             _count_version(code, process, obj)
 
 
 def _count_version(code: EntryCode, process: Value, obj: Value) -> None:
     """Add 1 where torch counts changes; tensors for inference have no counter."""
-    builder = code.builder
     implementation = _field(code, process, obj, words.P_IMPLEMENTATION)
     counter = _field(code, process, implementation, words.P_VERSION)
-    with builder.if_then(builder.not_(code.is_null(counter))):
+    with code.if_then(code.not_(code.is_null(counter))):
         place = code.at(counter, words.COUNT_AT)
-        builder.atomic_rmw("add", place, const(I32, 1), "seq_cst")
+        code.atomic_rmw("add", place, const(I32, 1), "seq_cst")
 
 
 def refuse_modes(code: EntryCode, process: Value) -> None:
     """Leave if a mode, a transform or autocast is on, which must see each function."""
-    builder = code.builder
-    modes = code.call(code.word(process, words.P_MODES), I64, [])
+    modes = code.call_at(code.word(process, words.P_MODES), I64, [])
     code.refuse_if(code.is_(modes, "!=", 0))
     for function, key, usual in (
         (words.P_HAS_KEY, words.P_TRANSFORM, 0),
         (words.P_LACKS_KEY, words.P_AUTOCAST, 1),
     ):
-        number = builder.trunc(code.word(process, key), I32)
-        found = code.call(code.word(process, function), I8, [number])
-        code.refuse_if(builder.icmp_signed("!=", found, const(I8, usual)))
+        number = code.trunc(code.word(process, key), I32)
+        found = code.call_at(code.word(process, function), I8, [number])
+        code.refuse_if(code.icmp_signed("!=", found, usual))
 
 
 def is_tensor(code: EntryCode, process: Value, obj: Value) -> Value:
@@ -154,27 +140,26 @@ def is_tensor(code: EntryCode, process: Value, obj: Value) -> Value:
         code.is_(kind, "==", code.word(process, word))
         for word in (words.P_TENSOR, words.P_PARAMETER)
     )
-    return code.builder.or_(tensor, parameter)
+    return code.or_(tensor, parameter)
 
 
 def _check_derivatives(code: EntryCode, process: Value, obj: Value) -> None:
     """Refuse it if it is differentiated forwards; note it if it is backwards."""
-    builder = code.builder
     get = code.word(process, words.P_GETATTR)
     name = code.pointer(process, words.P_REQUIRES_GRAD)
-    needs = _checked(code, process, code.call(get, PTR, [obj, name]))
-    with builder.if_then(builder.not_(_is(code, process, needs, layout.P_FALSE))):
+    needs = _checked(code, process, code.call_at(get, PTR, [obj, name]))
+    with code.if_then(code.not_(_is(code, process, needs, layout.P_FALSE))):
         call = code.word(process, layout.P_CALL_NONE)
         enabled = code.pointer(process, words.P_GRAD_ENABLED)
-        answer = _checked(code, process, code.call(call, PTR, [enabled]))
+        answer = _checked(code, process, code.call_at(call, PTR, [enabled]))
         off = _is(code, process, answer, layout.P_FALSE)
-        with builder.if_then(builder.not_(off)):
+        with code.if_then(code.not_(off)):
             code.put(process, words.P_RECORDS, words.ONE_RECORDED)
     find = code.word(process, layout.P_FIND)
     where = code.pointer(process, words.P_FORWARD)
-    level = code.call(find, PTR, [where, code.pointer(process, words.P_LEVEL)])
+    level = code.call_at(find, PTR, [where, code.pointer(process, words.P_LEVEL)])
     none = code.word(process, words.P_NO_LEVEL)
-    code.refuse_if(code.is_(builder.ptrtoint(level, I64), "!=", none))
+    code.refuse_if(code.is_(code.ptrtoint(level, I64), "!=", none))
 
 
 def _field(code: EntryCode, process: Value, obj: Value, place: int) -> Value:
@@ -184,14 +169,14 @@ def _field(code: EntryCode, process: Value, obj: Value, place: int) -> Value:
 
 def _checked(code: EntryCode, process: Value, answer: Value) -> Value:
     """Refuse after an exception."""
-    with code.builder.if_then(code.is_null(answer)):
-        code.call(code.word(process, layout.P_CLEAR_ERROR), VOID, [])
+    with code.if_then(code.is_null(answer)):
+        code.call_at(code.word(process, layout.P_CLEAR_ERROR), VOID, [])
         code.ret(1)
     return answer
 
 
 def _is(code: EntryCode, process: Value, answer: Value, wanted: int) -> Value:
     """Whether an answer is an object of the process; releases it."""
-    address = code.builder.ptrtoint(answer, I64)
+    address = code.ptrtoint(answer, I64)
     code.release(process, answer)
     return code.is_(address, "==", code.word(process, wanted))

@@ -33,16 +33,9 @@ from xetl_cpu.llvm import (
     Function,
     Module,
     Value,
-    call_intrinsic,
     const,
-    counted_loop,
     define,
     ir,
-    load,
-    maximum,
-    minimum,
-    offset,
-    stack_array,
     vector,
 )
 from xetl_cpu.machine import LINE
@@ -79,12 +72,12 @@ def emit_configure(builder: Builder) -> None:
         known.initializer = ir.Constant(known.value_type, bytearray(CONFIG))
         known.align = 64
     config = builder.bitcast(known, PTR)
-    call_intrinsic(builder, "llvm.x86.ldtilecfg", VOID, [config])
+    builder.intrinsic("llvm.x86.ldtilecfg", VOID, [config])
 
 
 def emit_release(builder: Builder) -> None:
     """Take this thread's tiles away."""
-    call_intrinsic(builder, "llvm.x86.tilerelease", VOID, [])
+    builder.intrinsic("llvm.x86.tilerelease", VOID, [])
 
 
 def emit_amx_block_gemm(
@@ -105,8 +98,8 @@ def emit_amx_block_gemm(
         return known
     finish_strip = _emit_finish(module, blocking, out, name + "_finish")
     function = define(module, name, VOID, block_gemm_parameters(out))
-    builder = ir.IRBuilder(function.append_basic_block("entry"))
-    turn = stack_array(builder, I32, blocking.mr * blocking.nr)
+    builder = Builder(function.append_basic_block("entry"))
+    turn = builder.stack_array(I32, blocking.mr * blocking.nr)
     turn.align = LINE
     before = _Before(builder, finish_strip, [turn, function.args[7]])
     _emit_loops(builder, blocking, function, before)
@@ -123,7 +116,7 @@ class _Before:
     ) -> None:
         self.builder, self.function, self.fixed = builder, function, fixed
         types = [each.type for each in function.args[len(fixed) :]]
-        self.slots = [stack_array(builder, type_, 1) for type_ in types]
+        self.slots = [builder.stack_array(type_, 1) for type_ in types]
         self.keep([const(type_, 0) if type_ != PTR else _NULL for type_ in types])
 
     def keep(self, values: list[Value]) -> None:
@@ -150,40 +143,40 @@ def _emit_loops(
     a, lda, rows, k, b, panel_stride, panels, _, accumulate, *rest = function.args
     size, one = blocking.compute_bytes, const(I64, 1)
     mr = const(I64, blocking.mr)
-    row_bytes = builder.mul(lda, const(I64, size))
-    last_whole = maximum(builder, builder.sub(rows, mr), const(I64, 0))
+    row_bytes = builder.mul(lda, size)
+    last_whole = builder.maximum(builder.sub(rows, mr), 0)
     # Zeros have to be written, too: one piece of nothing where there is no k.
-    pieces = maximum(builder, k, one)
+    pieces = builder.maximum(k, one)
     with (
-        counted_loop(builder, rows, step=blocking.mc, name="block") as block,
-        counted_loop(builder, panels, name="panel") as panel,
-        counted_loop(builder, pieces, step=blocking.kc, name="piece") as piece,
+        builder.counted_loop(rows, step=blocking.mc, name="block") as block,
+        builder.counted_loop(panels, name="panel") as panel,
+        builder.counted_loop(pieces, step=blocking.kc, name="piece") as piece,
     ):
-        end = minimum(builder, builder.add(block.index, const(I64, blocking.mc)), rows)
+        end = builder.minimum(builder.add(block.index, blocking.mc), rows)
         left = builder.sub(k, piece.index)
-        length = minimum(builder, const(I64, blocking.kc), left)
-        is_first = builder.icmp_signed("==", piece.index, const(I64, 0))
+        length = builder.minimum(blocking.kc, left)
+        is_first = builder.icmp_signed("==", piece.index, 0)
         add = builder.or_(accumulate, builder.not_(is_first))
-        a_piece = offset(builder, a, I8, builder.mul(piece.index, const(I64, size)))
+        a_piece = builder.offset(a, I8, builder.mul(piece.index, size))
         at = builder.mul(panel.index, panel_stride)
-        at = builder.add(at, builder.mul(piece.index, const(I64, blocking.nr)))
-        b_piece = offset(builder, b, I8, builder.mul(at, const(I64, size)))
-        column = builder.mul(panel.index, const(I64, blocking.nr))
+        at = builder.add(at, builder.mul(piece.index, blocking.nr))
+        b_piece = builder.offset(b, I8, builder.mul(at, size))
+        column = builder.mul(panel.index, blocking.nr)
         output: list[Value] = [*rest[3:]]
         if output:
-            is_last = builder.icmp_signed("<=", left, const(I64, blocking.kc))
+            is_last = builder.icmp_signed("<=", left, blocking.kc)
             output[0] = builder.select(is_last, output[0], _NULL)
-        with counted_loop(
-            builder, end, start=block.index, step=blocking.mr, name="strip"
+        with builder.counted_loop(
+            end, start=block.index, step=blocking.mr, name="strip"
         ) as strip:
             # The last strip may overlap the one before: A needs no rows of zeros.
-            first = minimum(builder, strip.index, last_whole)
-            a_strip = offset(builder, a_piece, I8, builder.mul(first, row_bytes))
+            first = builder.minimum(strip.index, last_whole)
+            a_strip = builder.offset(a_piece, I8, builder.mul(first, row_bytes))
             kernel = _MicroKernel(builder, blocking, a_strip, row_bytes)
             kernel.multiply(b_piece, length)
             before.finish()
             kernel.store(before.fixed[0])
-            count = minimum(builder, builder.sub(rows, strip.index), mr)
+            count = builder.minimum(builder.sub(rows, strip.index), mr)
             before.keep([first, strip.index, count, column, add, *output])
 
 
@@ -202,23 +195,22 @@ def _emit_finish(
     function = define(module, name, VOID, parameters + OUTPUT if out else parameters)
     function.attributes.add("noinline")
     turn, c, top, first, count, column, add, *to = function.args
-    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    builder = Builder(function.append_basic_block("entry"))
     row_of_tile = replace(blocking, mr=1)
     total = blocking.arithmetic.accumulator_type
-    with counted_loop(builder, count, name="row") as row:
+    with builder.counted_loop(count, name="row") as row:
         number = builder.add(first, row.index)
-        at = builder.mul(builder.sub(number, top), const(I64, blocking.nr))
-        sums = [
-            load(
-                builder,
-                offset(builder, turn, total, builder.add(at, const(I64, lane))),
-                vector(total, blocking.lanes),
-                LINE,
+        at = builder.mul(builder.sub(number, top), blocking.nr)
+        sums: list[Value] = [
+            builder.load(
+                builder.offset(turn, total, builder.add(at, lane)),
+                typ=vector(total, blocking.lanes),
+                align=LINE,
             )
             for lane in range(0, blocking.nr, blocking.lanes)
         ]
-        at = builder.mul(number, const(I64, blocking.ldc))
-        c_row = offset(builder, c, total, builder.add(at, column))
+        at = builder.mul(number, blocking.ldc)
+        c_row = builder.offset(c, total, builder.add(at, column))
         sums = with_c(builder, row_of_tile, sums, c_row, add)
         if out is None:
             store_sums(builder, row_of_tile, sums, c_row)
@@ -250,22 +242,22 @@ class _MicroKernel:
         builder, blocking = self.builder, self.blocking
         for tile in product(self.down, self.across):
             number = const(I8, self._tile_of_c(*tile))
-            call_intrinsic(builder, "llvm.x86.tilezero", VOID, [number])
+            builder.intrinsic("llvm.x86.tilezero", VOID, [number])
         b_row = self._row_of_panel()
-        with counted_loop(builder, k, step=blocking.k_step, name="k") as loop:
-            at = builder.mul(loop.index, const(I64, blocking.compute_bytes))
-            a_step = offset(builder, self.a, I8, at)
-            at = builder.mul(at, const(I64, blocking.nr))
-            b_step = offset(builder, b, I8, at)
+        with builder.counted_loop(k, step=blocking.k_step, name="k") as loop:
+            at = builder.mul(loop.index, blocking.compute_bytes)
+            a_step = builder.offset(self.a, I8, at)
+            at = builder.mul(at, blocking.nr)
+            b_step = builder.offset(b, I8, at)
             for row in self.down:
                 for column in self.across:
                     # B 0, A 0, product, B 1, product, A 1, two products.
                     if row == 0:
-                        at = offset(builder, b_step, I8, column * _ROW_BYTES)
+                        at = builder.offset(b_step, I8, column * _ROW_BYTES)
                         self._move("tileloadd64", _B + column, at, b_row)
                     if column == 0:
-                        skip = builder.mul(self.row_bytes, const(I64, row * _ROWS))
-                        at = offset(builder, a_step, I8, skip)
+                        skip = builder.mul(self.row_bytes, row * _ROWS)
+                        at = builder.offset(a_step, I8, skip)
                         self._move("tileloaddt164", _A + row, at, self.row_bytes)
                     self._multiply(row, column)
 
@@ -273,7 +265,7 @@ class _MicroKernel:
         """The sums go to ``turn``, row by row."""
         for row, column in product(self.down, self.across):
             skip = (row * _ROWS * self.blocking.nr + column * 16) * 4
-            at = offset(self.builder, turn, I8, skip)
+            at = self.builder.offset(turn, I8, skip)
             number = self._tile_of_c(row, column)
             self._move("tilestored64", number, at, self._row_of_panel())
 
@@ -286,11 +278,11 @@ class _MicroKernel:
 
     def _move(self, instruction: str, tile: int, at: Value, stride: Value) -> None:
         arguments = [const(I8, tile), at, stride]
-        call_intrinsic(self.builder, f"llvm.x86.{instruction}", VOID, arguments)
+        self.builder.intrinsic(f"llvm.x86.{instruction}", VOID, arguments)
 
     def _multiply(self, row: int, column: int) -> None:
         arithmetic = self.blocking.arithmetic
         name = _PRODUCTS[arithmetic.unsigned] if arithmetic.is_bytes else "tdpbf16ps"
         tiles = (self._tile_of_c(row, column), _A + row, _B + column)
         arguments = [const(I8, tile) for tile in tiles]
-        call_intrinsic(self.builder, f"llvm.x86.{name}", VOID, arguments)
+        self.builder.intrinsic(f"llvm.x86.{name}", VOID, arguments)

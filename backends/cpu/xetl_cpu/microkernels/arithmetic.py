@@ -29,7 +29,6 @@ from xetl_cpu.llvm import (
     Builder,
     Type,
     Value,
-    call_intrinsic,
     const,
     vector,
 )
@@ -106,22 +105,22 @@ class Arithmetic:
         if not self.moves_a:
             return words
         # Adding 128 to a byte, or taking it off, is to turn its highest bit over.
-        return builder.xor(words, const(words.type, 0x80808080))
+        return builder.xor(words, 0x80808080)
 
     def multiply_add(self, builder: Builder, a: Value, b: Value, total: Value) -> Value:
         """``total + a * b`` in every lane, ``k_pack`` products each."""
         lanes = total.type.count
         if self.instruction == "fma":
             name = f"llvm.fma.v{lanes}{self.accumulator}"
-            return call_intrinsic(builder, name, total.type, [a, b, total])
+            return builder.intrinsic(name, total.type, [a, b, total])
         if self.instruction == "dpbf16":
             pairs = [builder.bitcast(x, vector(BF16, 2 * lanes)) for x in (a, b)]
             name = f"llvm.x86.avx512bf16.dpbf16ps.{lanes * 32}"
-            return call_intrinsic(builder, name, total.type, [total, *pairs])
+            return builder.intrinsic(name, total.type, [total, *pairs])
         if self.instruction == "madd":
             pairs = [builder.bitcast(x, vector(I16, 2 * lanes)) for x in (a, b)]
             name = "avx2.pmadd.wd" if lanes == 8 else "avx512.pmaddw.d.512"
-            product = call_intrinsic(builder, f"llvm.x86.{name}", total.type, pairs)
+            product = builder.intrinsic(f"llvm.x86.{name}", total.type, pairs)
             return builder.add(total, product)
         # Which operand's bytes are unsigned now that A may have been moved?
         unsigned, signed = (b, a) if self.unsigned[1] else (a, b)
@@ -141,7 +140,7 @@ class Arithmetic:
         lanes = total.type.count
         quads = [builder.bitcast(x, vector(I8, 4 * lanes)) for x in (unsigned, signed)]
         name = f"llvm.x86.avx512.vpdpbusd.{lanes * 32}"
-        return call_intrinsic(builder, name, total.type, [total, *quads])
+        return builder.intrinsic(name, total.type, [total, *quads])
 
     def add(self, builder: Builder, a: Value, b: Value) -> Value:
         """The sum of two accumulators."""

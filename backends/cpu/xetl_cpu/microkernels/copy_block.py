@@ -32,17 +32,7 @@ from xetl_cpu.llvm import (
     Type,
     Value,
     const,
-    counted_loop,
     define,
-    ir,
-    lane_mask,
-    load,
-    masked_load,
-    masked_store,
-    minimum,
-    offset,
-    splat,
-    store,
     vector,
 )
 from xetl_cpu.microkernels.elements import bits_of, convert
@@ -102,22 +92,22 @@ def define_copy(
     function = define(module, name, VOID, params)
     # Inlined into each caller it would only be compiled once more.
     function.attributes.add("noinline")
-    return function, ir.IRBuilder(function.append_basic_block("entry"))
+    return function, Builder(function.append_basic_block("entry"))
 
 
 def groups_of(builder: Builder, majors: Value, group: int) -> Value:
     """How many groups ``majors`` make, the last one perhaps not full."""
     if group == 1:
         return majors
-    last = builder.add(majors, const(I64, group - 1))
-    return builder.ashr(last, const(I64, group.bit_length() - 1))
+    last = builder.add(majors, group - 1)
+    return builder.ashr(last, group.bit_length() - 1)
 
 
 def all_if(builder: Builder, condition: Value, mask: Value | int) -> Value:
     """``mask`` (or that many true lanes) if ``condition``, else no lane."""
     if isinstance(mask, int):
-        return splat(builder, condition, mask)
-    return builder.select(condition, mask, const(mask.type, 0))
+        return builder.splat(condition, mask)
+    return builder.select(condition, mask, 0)
 
 
 @record(frozen=True)
@@ -155,47 +145,47 @@ class Block:
         """The first major of a group."""
         if self.kind.group == 1:
             return group
-        return self.builder.mul(group, const(I64, self.kind.group))
+        return self.builder.mul(group, self.kind.group)
 
     def first_of(self, major: Value) -> Value:
         """The first major of the group that ``major`` is in."""
-        return self.builder.and_(major, const(I64, -self.kind.group))
+        return self.builder.and_(major, -self.kind.group)
 
     def source_at(self, major: Value, minor: Value) -> Value:
         """Address of an element of the source."""
         builder = self.builder
         at = builder.mul(major, self.stride_major)
         at = builder.add(at, builder.mul(minor, self.stride_minor))
-        return offset(builder, self.src, bits_of(self.kind.source), at)
+        return builder.offset(self.src, bits_of(self.kind.source), at)
 
     def result_at(self, group: Value, minor: Value) -> Value:
         """Address of an element (or of the first of a group) of the result."""
         builder = self.builder
         at = builder.add(builder.mul(group, self.ldd), minor)
-        at = builder.mul(at, const(I64, self.kind.group))
-        return offset(builder, self.dst, bits_of(self.kind.result), at)
+        at = builder.mul(at, self.kind.group)
+        return builder.offset(self.dst, bits_of(self.kind.result), at)
 
     def valid_lanes(self, minor: Value) -> Value:
         """Which of the lanes from ``minor`` on are valid."""
         left = self.builder.sub(self.valid_minor, minor)
-        return lane_mask(self.builder, left, self.lanes)
+        return self.builder.lane_mask(left, self.lanes)
 
     def load(self, pointer: Value, lanes: int, mask: Value | None) -> Value:
         """Load and convert ``lanes`` source elements."""
         element = bits_of(self.kind.source)
         wide = vector(element, lanes)
         if mask is None:
-            bits = load(self.builder, pointer, wide, element.width // 8)
+            bits = self.builder.load(pointer, typ=wide, align=element.width // 8)
         else:
-            bits = masked_load(self.builder, pointer, wide, mask)
+            bits = self.builder.masked_load(pointer, wide, mask)
         return convert(self.builder, bits, self.kind.source, self.kind.result)
 
     def store(self, value: Value, pointer: Value, mask: Value | None = None) -> None:
         """Store result elements, or whole groups as wider elements."""
         if mask is None:
-            store(self.builder, value, pointer, bits_of(self.kind.result).width // 8)
+            self.builder.store(value, pointer, bits_of(self.kind.result).width // 8)
         else:
-            masked_store(self.builder, value, pointer, mask)
+            self.builder.masked_store(value, pointer, mask)
 
     def copy_elements(
         self,
@@ -228,8 +218,8 @@ def emit_copy_elements(module: Module, target: Target, kind: CopyKind) -> Functi
     group0, group_stop, minor0, minor_stop = values[7:]
     block = Block(builder, target, kind, *given)
     with (
-        counted_loop(builder, group_stop, start=group0) as group,
-        counted_loop(builder, minor_stop, start=minor0) as minor,
+        builder.counted_loop(group_stop, start=group0) as group,
+        builder.counted_loop(minor_stop, start=minor0) as minor,
     ):
         for part in range(kind.group):
             _copy_element(block, group.index, minor.index, part)
@@ -240,7 +230,7 @@ def emit_copy_elements(module: Module, target: Target, kind: CopyKind) -> Functi
 def _copy_element(block: Block, group: Value, minor: Value, part: int) -> None:
     """Copy the element, or put a zero where it is not valid."""
     builder = block.builder
-    major = builder.add(block.first_major(group), const(I64, part))
+    major = builder.add(block.first_major(group), part)
     is_valid = builder.and_(
         builder.icmp_signed("<", major, block.valid_major),
         builder.icmp_signed("<", minor, block.valid_minor),
@@ -252,7 +242,7 @@ def _copy_element(block: Block, group: Value, minor: Value, part: int) -> None:
     phi = builder.phi(value.type)
     phi.add_incoming(const(value.type, 0), before)
     phi.add_incoming(value, inside)
-    block.store(phi, offset(builder, block.result_at(group, minor), value.type, part))
+    block.store(phi, builder.offset(block.result_at(group, minor), value.type, part))
 
 
 def emit_copy_rows(module: Module, target: Target, kind: CopyKind) -> Function:
@@ -266,7 +256,7 @@ def emit_copy_rows(module: Module, target: Target, kind: CopyKind) -> Function:
     block = Block(builder, target, kind, *function.args).with_unit_stride("minor")
     groups = block.groups
     touched = groups_of(builder, block.valid_major, kind.group)
-    touched = minimum(builder, touched, groups)
+    touched = builder.minimum(touched, groups)
     if target.has_masks:
         _copy_masked(block, touched)
         _clear(block, touched, groups)
@@ -282,7 +272,7 @@ def _copy_masked(block: Block, groups: Value) -> None:
     builder, lanes = block.builder, block.lanes
     columns = [const(I64, at) for at in range(0, block.kind.minor, lanes)]
     masks = [block.valid_lanes(column) for column in columns]
-    with counted_loop(builder, groups, name="row") as row:
+    with builder.counted_loop(groups, name="row") as row:
         for column, mask in zip(columns, masks, strict=True):
             _copy_vector(block, row.index, column, mask)
         if not columns:
@@ -293,24 +283,24 @@ def _copy_long_row(block: Block, group: Value) -> None:
     """A row of unknown length: whole vectors first, then masked ones."""
     builder, lanes = block.builder, block.lanes
     whole = _whole_vectors(block)
-    with counted_loop(builder, whole, step=lanes) as column:
+    with builder.counted_loop(whole, step=lanes) as column:
         _copy_vector(block, group, column.index, None)
-    with counted_loop(builder, block.minor, start=whole, step=lanes) as column:
+    with builder.counted_loop(block.minor, start=whole, step=lanes) as column:
         mask = block.valid_lanes(column.index)
         left = builder.sub(block.minor, column.index)
-        _copy_vector(block, group, column.index, mask, lane_mask(builder, left, lanes))
+        _copy_vector(block, group, column.index, mask, builder.lane_mask(left, lanes))
 
 
 def _whole_vectors(block: Block) -> Value:
     """How many minors are in vectors that are wholly valid."""
     builder = block.builder
-    both = minimum(builder, block.minor, block.valid_minor)
-    return _not_below_0(builder, builder.and_(both, const(I64, -block.lanes)))
+    both = builder.minimum(block.minor, block.valid_minor)
+    return _not_below_0(builder, builder.and_(both, -block.lanes))
 
 
 def _not_below_0(builder: Builder, value: Value) -> Value:
-    is_negative = builder.icmp_signed("<", value, const(I64, 0))
-    return builder.select(is_negative, const(I64, 0), value)
+    is_negative = builder.icmp_signed("<", value, 0)
+    return builder.select(is_negative, 0, value)
 
 
 def _copy_vector(
@@ -328,7 +318,7 @@ def _copy_vector(
         wide, bits = vector(I32, lanes), bits_of(block.kind.result).width
         woven = builder.zext(woven, wide)
         for part in range(1, block.kind.group):
-            also = _load_part(block, builder.add(major, const(I64, part)), minor, mask)
+            also = _load_part(block, builder.add(major, part), minor, mask)
             also = builder.shl(builder.zext(also, wide), const(wide, bits * part))
             woven = builder.or_(woven, also)
     block.store(woven, block.result_at(group, minor), inside)
@@ -344,7 +334,7 @@ def _load_part(block: Block, major: Value, minor: Value, mask: Value | None) -> 
     # The first of a group exists, wherever this is reached: read it twice.
     major = builder.select(exists, major, block.first_of(major))
     value = block.load(block.source_at(major, minor), lanes, None)
-    return builder.select(exists, value, const(value.type, 0))
+    return builder.select(exists, value, 0)
 
 
 def _clear(block: Block, start: Value, stop: Value) -> None:
@@ -353,11 +343,11 @@ def _clear(block: Block, start: Value, stop: Value) -> None:
     element = I32 if block.kind.group > 1 else bits_of(block.kind.result)
     zeros = const(vector(element, lanes), 0)
     with (
-        counted_loop(builder, stop, start=start, name="zero") as row,
-        counted_loop(builder, block.minor, step=lanes) as column,
+        builder.counted_loop(stop, start=start, name="zero") as row,
+        builder.counted_loop(block.minor, step=lanes) as column,
     ):
         left = builder.sub(block.minor, column.index)
-        inside = lane_mask(builder, left, lanes)
+        inside = builder.lane_mask(left, lanes)
         block.store(zeros, block.result_at(row.index, column.index), inside)
 
 
@@ -366,8 +356,8 @@ def _copy_whole_vectors(block: Block, groups: Value) -> None:
     builder = block.builder
     whole = _whole_vectors(block)
     with (
-        counted_loop(builder, groups, name="row") as row,
-        counted_loop(builder, whole, step=block.lanes) as column,
+        builder.counted_loop(groups, name="row") as row,
+        builder.counted_loop(whole, step=block.lanes) as column,
     ):
         _copy_vector(block, row.index, column.index, None)
     zero = const(I64, 0)

@@ -6,21 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from xetl.records import record
-from xetl_cpu.llvm import (
-    I32,
-    I64,
-    Builder,
-    Function,
-    Module,
-    Value,
-    const,
-    counted_loop,
-    lane_mask,
-    minimum,
-    offset,
-    shuffle,
-    vector,
-)
+from xetl_cpu.llvm import I32, I64, Builder, Function, Module, Value, const, vector
 from xetl_cpu.microkernels.copy_block import Block, CopyKind, all_if, define_copy
 from xetl_cpu.microkernels.elements import bits_of
 from xetl_cpu.targets import Target
@@ -44,8 +30,8 @@ def emit_copy_columns(module: Module, target: Target, kind: CopyKind) -> Functio
     block = Block(builder, target, kind, *function.args).with_unit_stride("major")
     lanes = block.lanes
     with (
-        counted_loop(builder, block.minor, step=lanes, name="square") as minor,
-        counted_loop(builder, block.groups, step=lanes, name="square") as group,
+        builder.counted_loop(block.minor, step=lanes, name="square") as minor,
+        builder.counted_loop(block.groups, step=lanes, name="square") as group,
     ):
         square = _Square(block, group.index, minor.index)
         if target.has_masks:
@@ -68,10 +54,10 @@ class _Square:
         """Any square: what is not valid reads as zero, what is not there stays."""
         block, builder, lanes = self.block, self.block.builder, self.block.lanes
         left = builder.sub(block.valid_major, block.first_major(self.group))
-        in_column = lane_mask(builder, left, lanes * block.kind.group)
+        in_column = builder.lane_mask(left, lanes * block.kind.group)
         left = builder.sub(block.valid_minor, self.minor)
         rows = self._transpose(self._load_columns(self._repeat(in_column, left)))
-        in_row = lane_mask(builder, builder.sub(block.minor, self.minor), lanes)
+        in_row = builder.lane_mask(builder.sub(block.minor, self.minor), lanes)
         left = builder.sub(block.groups, self.group)
         self._store_rows(rows, self._repeat(in_row, left))
 
@@ -79,10 +65,10 @@ class _Square:
         """Without masks: a square wholly valid; any other goes element by element."""
         block, builder, lanes = self.block, self.block.builder, self.block.lanes
         assert block.kind.group == 1, "groups need a target with masks"
-        group_stop = builder.add(self.group, const(I64, lanes))
-        minor_stop = builder.add(self.minor, const(I64, lanes))
-        group_stop = minimum(builder, group_stop, block.groups)
-        minor_stop = minimum(builder, minor_stop, block.minor)
+        group_stop = builder.add(self.group, lanes)
+        minor_stop = builder.add(self.minor, lanes)
+        group_stop = builder.minimum(group_stop, block.groups)
+        minor_stop = builder.minimum(minor_stop, block.minor)
         with builder.if_else(self._is_valid()) as (yes, no):
             with yes:
                 columns = self._load_columns([None] * lanes)
@@ -94,8 +80,8 @@ class _Square:
     def _is_valid(self) -> Value:
         """Whether the square is inside of all four bounds; a group is one major."""
         block, builder = self.block, self.block.builder
-        majors = minimum(builder, block.major, block.valid_major)
-        minors = minimum(builder, block.minor, block.valid_minor)
+        majors = builder.minimum(block.major, block.valid_major)
+        minors = builder.minimum(block.minor, block.valid_minor)
         size = const(I64, block.lanes)
         return builder.and_(
             builder.icmp_signed("<=", builder.add(self.group, size), majors),
@@ -107,7 +93,7 @@ class _Square:
         builder = self.block.builder
         masks: list[Value] = []
         for number in range(self.block.lanes):
-            exists = builder.icmp_signed("<", const(I64, number), count)
+            exists = builder.icmp_signed("<", number, count)
             masks.append(all_if(builder, exists, mask))
         return masks
 
@@ -124,7 +110,7 @@ class _Square:
             elif value.type.element is not I32:
                 value = builder.zext(value, wide)
             columns.append(value)
-            pointer = offset(builder, pointer, element, block.stride_minor)
+            pointer = builder.offset(pointer, element, block.stride_minor)
         return columns
 
     def _transpose(self, columns: list[Value]) -> list[Value]:
@@ -141,7 +127,7 @@ class _Square:
         pointer = block.result_at(self.group, self.minor)
         for row, mask in zip(rows, masks, strict=True):
             block.store(row, pointer, mask)
-            pointer = offset(builder, pointer, element, block.ldd)
+            pointer = builder.offset(pointer, element, block.ldd)
 
 
 def transpose_square(builder: Builder, rows: Sequence[Value]) -> list[Value]:
@@ -169,13 +155,13 @@ def _transpose_quads(builder: Builder, rows: Sequence[Value]) -> list[Value]:
     low2 = [s + x for s in starts for x in (0, 1, size, size + 1)]
     high2 = [s + x for s in starts for x in (2, 3, size + 2, size + 3)]
     a, b, c, d = rows
-    ab_low, ab_high = shuffle(builder, a, b, low1), shuffle(builder, a, b, high1)
-    cd_low, cd_high = shuffle(builder, c, d, low1), shuffle(builder, c, d, high1)
+    ab_low, ab_high = builder.shuffle(a, b, low1), builder.shuffle(a, b, high1)
+    cd_low, cd_high = builder.shuffle(c, d, low1), builder.shuffle(c, d, high1)
     return [
-        shuffle(builder, ab_low, cd_low, low2),
-        shuffle(builder, ab_low, cd_low, high2),
-        shuffle(builder, ab_high, cd_high, low2),
-        shuffle(builder, ab_high, cd_high, high2),
+        builder.shuffle(ab_low, cd_low, low2),
+        builder.shuffle(ab_low, cd_low, high2),
+        builder.shuffle(ab_high, cd_high, low2),
+        builder.shuffle(ab_high, cd_high, high2),
     ]
 
 
@@ -199,4 +185,4 @@ def _transpose_lanes(builder: Builder, vectors: Sequence[Value]) -> list[Value]:
 def _pick(builder: Builder, a: Value, b: Value, lanes: Sequence[int]) -> Value:
     """Put 128-bit ``lanes`` of ``a`` and ``b``, laid end to end, side by side."""
     elements = [4 * lane + element for lane in lanes for element in range(4)]
-    return shuffle(builder, a, b, elements)
+    return builder.shuffle(a, b, elements)

@@ -3,22 +3,7 @@
 from __future__ import annotations
 
 from xetl.records import record
-from xetl_cpu.llvm import (
-    I64,
-    Builder,
-    Type,
-    Value,
-    const,
-    either,
-    ir,
-    lane_mask,
-    load,
-    masked_store,
-    offset,
-    prefetch,
-    store,
-    vector,
-)
+from xetl_cpu.llvm import Builder, Type, Value, ir, vector
 from xetl_cpu.microkernels.blocking import Blocking
 from xetl_cpu.microkernels.elements import bits_of, convert
 
@@ -36,12 +21,12 @@ class StripRows:
         """Where each row of a matrix starts; ``stride`` in elements."""
         builder = self.builder
         behind = builder.sub(self.last, self.first)
-        row = offset(builder, base, element, builder.mul(self.first, stride))
+        row = builder.offset(base, element, builder.mul(self.first, stride))
         pointers = [row]
         for number in range(1, self.count):
-            exists = builder.icmp_signed(">=", behind, const(I64, number))
-            step = builder.select(exists, stride, const(I64, 0))
-            row = offset(builder, row, element, step)
+            exists = builder.icmp_signed(">=", behind, number)
+            step = builder.select(exists, stride, 0)
+            row = builder.offset(row, element, step)
             pointers.append(row)
         return pointers
 
@@ -68,7 +53,7 @@ def prefetch_c(builder: Builder, blocking: Blocking, c: Value) -> None:
     for row in range(blocking.mr):
         for column in range(0, blocking.nr, line):
             at = row * blocking.ldc + column
-            prefetch(builder, offset(builder, c, element, at))
+            builder.prefetch(builder.offset(c, element, at))
 
 
 def with_c(
@@ -81,9 +66,9 @@ def with_c(
     """The sums and what is in C, if that counts."""
     arithmetic = blocking.arithmetic
     aligned = arithmetic.accumulator_bytes
-    with either(builder, sums, accumulate, "add") as branch:
+    with builder.either(sums, accumulate, "add") as branch:
         for total, at in zip(sums, _places(builder, blocking, c), strict=True):
-            old = load(builder, at, total.type, aligned)
+            old = builder.load(at, typ=total.type, align=aligned)
             branch.values.append(arithmetic.add(builder, old, total))
     return branch.results
 
@@ -94,14 +79,14 @@ def store_sums(
     """The sums to C."""
     aligned = blocking.arithmetic.accumulator_bytes
     for total, at in zip(sums, _places(builder, blocking, c), strict=True):
-        store(builder, total, at, aligned)
+        builder.store(total, at, aligned)
 
 
 def _places(builder: Builder, blocking: Blocking, c: Value) -> list[Value]:
     """Where each sum stands in C."""
     element = blocking.arithmetic.accumulator_type
     return [
-        offset(builder, c, element, row * blocking.ldc + number * blocking.lanes)
+        builder.offset(c, element, row * blocking.ldc + number * blocking.lanes)
         for row in range(blocking.mr)
         for number in range(blocking.vectors)
     ]
@@ -114,11 +99,11 @@ def finish(
     null = ir.Constant(to.base.type, None)
     is_given = builder.icmp_unsigned("!=", to.base, null)
     left = builder.sub(to.cols, to.column)
-    is_whole = builder.icmp_signed(">=", left, const(I64, blocking.nr))
+    is_whole = builder.icmp_signed(">=", left, blocking.nr)
     with builder.if_else(is_given) as (given, scratch):
         with given:
             bits = bits_of(to.dtype)
-            base = offset(builder, to.base, bits, to.column)
+            base = builder.offset(to.base, bits, to.column)
             rows = to.rows.of(base, to.stride, bits)
             source = blocking.arithmetic.accumulator
             narrow = [_converted(builder, one, source, to.dtype) for one in sums]
@@ -149,15 +134,15 @@ def _store_rows(
     masks = [
         None
         if left is None
-        else lane_mask(builder, builder.sub(left, const(I64, number * lanes)), lanes)
+        else builder.lane_mask(builder.sub(left, number * lanes), lanes)
         for number in range(vectors)
     ]
     for index, value in enumerate(values):
         row, number = divmod(index, vectors)
         element = value.type.element
-        at = offset(builder, rows[row], element, number * lanes)
+        at = builder.offset(rows[row], element, number * lanes)
         mask = masks[number]
         if mask is None:
-            store(builder, value, at, element.width // 8)
+            builder.store(value, at, element.width // 8)
         else:
-            masked_store(builder, value, at, mask)
+            builder.masked_store(value, at, mask)

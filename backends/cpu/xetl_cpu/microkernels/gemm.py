@@ -33,14 +33,8 @@ from xetl_cpu.llvm import (
     Type,
     Value,
     const,
-    counted_loop,
     define,
-    either,
     ir,
-    load,
-    minimum,
-    offset,
-    splat,
     vector,
 )
 from xetl_cpu.microkernels.amx import emit_amx_block_gemm
@@ -65,7 +59,7 @@ from xetl_cpu.targets import Target
 
 __all__ = ["emit_block_gemm"]
 
-_loop = partial(counted_loop, is_hidden=True)
+_loop = partial(Builder.counted_loop, is_hidden=True)
 
 
 def emit_block_gemm(
@@ -106,7 +100,7 @@ def emit_block_gemm(
     if known is not None:
         return known
     function = define(module, name, VOID, block_gemm_parameters(out))
-    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    builder = Builder(function.append_basic_block("entry"))
     _emit_loops(builder, blocking, function, out)
     builder.ret_void()
     return function
@@ -119,21 +113,21 @@ def _emit_loops(
     start, distance, pieces, *output = rest
     element = ir.IntType(8 * blocking.compute_bytes)
     total = blocking.arithmetic.accumulator_type
-    last_row = builder.sub(rows, const(I64, 1))
+    last_row = builder.sub(rows, 1)
     with (
         _loop(builder, rows, step=blocking.mc, name="block") as block,
         _loop(builder, panels, name="panel") as panel,
     ):
-        end = builder.add(block.index, const(I64, blocking.mc))
-        end = minimum(builder, end, rows)
-        b_panel = offset(builder, b, element, builder.mul(panel.index, panel_stride))
-        column = builder.mul(panel.index, const(I64, blocking.nr))
-        c_panel = offset(builder, c, total, column)
+        end = builder.add(block.index, blocking.mc)
+        end = builder.minimum(end, rows)
+        b_panel = builder.offset(b, element, builder.mul(panel.index, panel_stride))
+        column = builder.mul(panel.index, blocking.nr)
+        c_panel = builder.offset(c, total, column)
         with _loop(
             builder, end, start=block.index, step=blocking.mr, name="strip"
         ) as strip:
-            c_row = builder.mul(strip.index, const(I64, blocking.ldc))
-            c_strip = offset(builder, c_panel, total, c_row)
+            c_row = builder.mul(strip.index, blocking.ldc)
+            c_strip = builder.offset(c_panel, total, c_row)
             strip_rows = StripRows(builder, strip.index, last_row, blocking.mr)
             with builder.if_then(accumulate):
                 prefetch_c(builder, blocking, c_strip)
@@ -146,8 +140,8 @@ def _emit_loops(
             )
             if blocking.asks_ahead:
                 who = Strip(builder, blocking, strip.index, block.index, panel.index)
-                steps = builder.udiv(k, const(I64, blocking.k_pack))
-                following = offset(builder, b_panel, element, panel_stride)
+                steps = builder.udiv(k, blocking.k_pack)
+                following = builder.offset(b_panel, element, panel_stride)
                 usual = (
                     next_panel(who, following, steps),
                     next_rows(who, a, lda),
@@ -172,12 +166,12 @@ def _sums(tile: RegisterTile, k: Value, left: Value | None) -> list[Value]:
     if left is None or half == 0:
         return tile.sums(k)
     builder = tile.builder
-    is_narrow = builder.icmp_signed("<=", left, const(I64, half * tile.blocking.lanes))
+    is_narrow = builder.icmp_signed("<=", left, half * tile.blocking.lanes)
     narrow = replace(tile, vectors=half, ahead=[])
     zeros = [const(tile.lanes_of_c, 0)] * (tile.blocking.mr * tile.vectors)
-    with either(builder, zeros, is_narrow, "narrow") as branch:
+    with builder.either(zeros, is_narrow, "narrow") as branch:
         branch.values = narrow.sums(k)
-    with either(builder, branch.results, builder.not_(is_narrow), "wide") as branch:
+    with builder.either(branch.results, builder.not_(is_narrow), "wide") as branch:
         branch.values = tile.sums(k)
     return branch.results
 
@@ -212,8 +206,8 @@ class RegisterTile:
     def _few_sums(self, k: Value) -> list[Value]:
         builder, blocking = self.builder, self.blocking
         k_pack = blocking.k_pack
-        steps = builder.ashr(k, const(I64, k_pack.bit_length() - 1))
-        unrolled = builder.and_(steps, const(I64, -blocking.unroll))
+        steps = builder.ashr(k, k_pack.bit_length() - 1)
+        unrolled = builder.and_(steps, -blocking.unroll)
         count = self._sums() + self._surplus()
         sums = [const(self.lanes_of_c, 0)] * (count * blocking.sets)
         start = const(I64, 0)
@@ -269,10 +263,10 @@ class RegisterTile:
             places = [each.ask(self.builder, place) for each, place in asked]
             count = self._sums() + self._surplus()
             for step in range(unroll):
-                b_step = offset(self.builder, b, element, step * step_size)
+                b_step = self.builder.offset(b, element, step * step_size)
                 first, rest = sums[:count], sums[count:]
                 sums = [*rest, *self._step(first, b_step, loop.index, step)]
-            b = offset(self.builder, b, element, unroll * step_size)
+            b = self.builder.offset(b, element, unroll * step_size)
             loop.next = [*sums, b, *places]
         return loop.results[: len(sums)], loop.results[len(sums)]
 
@@ -283,20 +277,21 @@ class RegisterTile:
         word = self.blocking.arithmetic.word
         words: list[Value] = []
         for pointer in self.a_rows:
-            at = offset(self.builder, pointer, word, index)
-            at = offset(self.builder, at, word, step)
-            words.append(load(self.builder, at, word, self.blocking.compute_bytes))
+            at = self.builder.offset(pointer, word, index)
+            at = self.builder.offset(at, word, step)
+            words.append(
+                self.builder.load(at, typ=word, align=self.blocking.compute_bytes)
+            )
         return self._update(sums, words, self._load_b(b))
 
     def _load_b(self, b: Value) -> list[Value]:
         lanes, word = self.blocking.lanes, self.blocking.arithmetic.word
         aligned = self.blocking.compute_bytes
         return [
-            load(
-                self.builder,
-                offset(self.builder, b, word, number * lanes),
-                vector(word, lanes),
-                aligned,
+            self.builder.load(
+                self.builder.offset(b, word, number * lanes),
+                typ=vector(word, lanes),
+                align=aligned,
             )
             for number in range(self.vectors)
         ]
@@ -308,7 +303,7 @@ class RegisterTile:
         builder, arithmetic = self.builder, self.blocking.arithmetic
         updated: list[Value] = []
         for row, word in enumerate(words):
-            many = splat(builder, word, self.blocking.lanes)
+            many = builder.splat(word, self.blocking.lanes)
             many = arithmetic.move(builder, many)
             first = row * self.vectors
             for total, b in zip(sums[first:], b_vectors):
@@ -321,9 +316,9 @@ class RegisterTile:
     def _last_step(self, sums: list[Value], b: Value, k: Value) -> list[Value]:
         """The end of k where it fills no word: what is behind it may not be ours."""
         builder = self.builder
-        rest = builder.and_(k, const(I64, self.blocking.k_pack - 1))
-        is_some = builder.icmp_signed(">", rest, const(I64, 0))
-        with either(builder, sums, is_some, "rest") as branch:
+        rest = builder.and_(k, self.blocking.k_pack - 1)
+        is_some = builder.icmp_signed(">", rest, 0)
+        with builder.either(sums, is_some, "rest") as branch:
             first = builder.sub(k, rest)
             words = [self._part_of_word(row, first, rest) for row in self.a_rows]
             branch.values = self._update(sums, words, self._load_b(b))
@@ -334,12 +329,12 @@ class RegisterTile:
         builder, size = self.builder, self.blocking.compute_bytes
         element, word = ir.IntType(8 * size), const(I32, 0)
         for part in range(self.blocking.k_pack - 1):
-            exists = builder.icmp_signed("<", const(I64, part), rest)
-            index = builder.select(exists, const(I64, part), const(I64, 0))
-            at = offset(builder, row, element, builder.add(first, index))
-            bits = builder.zext(load(builder, at, element, size), I32)
-            bits = builder.shl(bits, const(I32, 8 * size * part))
-            word = builder.or_(word, builder.select(exists, bits, const(I32, 0)))
+            exists = builder.icmp_signed("<", part, rest)
+            index = builder.select(exists, const(I64, part), 0)
+            at = builder.offset(row, element, builder.add(first, index))
+            bits = builder.zext(builder.load(at, typ=element, align=size), I32)
+            bits = builder.shl(bits, 8 * size * part)
+            word = builder.or_(word, builder.select(exists, bits, 0))
         return word
 
     def _made_good(self, sums: list[Value]) -> list[Value]:

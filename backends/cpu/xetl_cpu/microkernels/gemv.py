@@ -16,23 +16,14 @@ from __future__ import annotations
 from xetl_cpu.llvm import (
     I64,
     VOID,
+    Builder,
     Function,
     Module,
     Type,
     Value,
-    call_intrinsic,
     const,
-    counted_loop,
     declare,
     define,
-    ir,
-    lane_mask,
-    load,
-    masked_load,
-    minimum,
-    offset,
-    splat,
-    store,
     vector,
 )
 from xetl_cpu.microkernels.blocking import Blocking
@@ -72,7 +63,7 @@ def emit_skinny_gemm(
     if known is not None:
         return known
     function = define(module, name, VOID, STREAMING_PARAMETERS)
-    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    builder = Builder(function.append_basic_block("entry"))
     kernel = _Skinny(builder, blocking, *function.args)
     if unit == "minor":
         kernel.add_rows_of_b()
@@ -89,28 +80,28 @@ class _Skinny(Streamed):
         """Some rows of B times what A has for them, added to C."""
         builder = self.builder
         at_once = 8 if self.blocking.block_m == 1 else 4
-        whole = builder.and_(self.k, const(I64, -at_once))
-        with counted_loop(builder, whole, step=at_once, name="rows") as step:
+        whole = builder.and_(self.k, -at_once)
+        with builder.counted_loop(whole, step=at_once, name="rows") as step:
             self._add_some_rows(step.index, at_once)
-        with counted_loop(builder, self.k, start=whole, name="row") as step:
+        with builder.counted_loop(self.k, start=whole, name="row") as step:
             self._add_some_rows(step.index, 1)
 
     def _add_some_rows(self, first: Value, count: int) -> None:
         builder, lanes = self.builder, self.blocking.lanes
         factors = [
             [
-                splat(builder, self._load(offset_, 1, None), lanes)
+                builder.splat(self._load(offset_, 1, None), lanes)
                 for offset_ in self._elements(row, first, count)
             ]
             for row in self._rows_of_a()
         ]
-        b_rows = [self._b_at(builder.add(first, const(I64, i))) for i in range(count)]
-        whole = builder.and_(self.n, const(I64, -lanes))
-        with counted_loop(builder, whole, step=lanes, name="columns") as column:
+        b_rows = [self._b_at(builder.add(first, i)) for i in range(count)]
+        whole = builder.and_(self.n, -lanes)
+        with builder.counted_loop(whole, step=lanes, name="columns") as column:
             self._add_columns(column.index, b_rows, factors, None)
-        with counted_loop(builder, self.n, start=whole, step=lanes) as column:
+        with builder.counted_loop(self.n, start=whole, step=lanes) as column:
             left = builder.sub(self.n, column.index)
-            mask = lane_mask(builder, left, lanes)
+            mask = builder.lane_mask(left, lanes)
             self._add_columns(column.index, b_rows, factors, mask)
 
     def _add_columns(
@@ -123,47 +114,47 @@ class _Skinny(Streamed):
         """One vector of each row of C."""
         builder, lanes = self.builder, self.blocking.lanes
         b_vectors = [
-            self._load(offset(builder, row, self._bits, column), lanes, mask)
+            self._load(builder.offset(row, self._bits, column), lanes, mask)
             for row in b_rows
         ]
         for row, words in enumerate(factors):
             place = self._c_at(row, column)
             aligned = self.blocking.arithmetic.accumulator_bytes
-            total = load(builder, place, b_vectors[0].type, aligned)
+            total = builder.load(place, typ=b_vectors[0].type, align=aligned)
             for word, b_vector in zip(words, b_vectors, strict=True):
                 total = self._multiply_add(word, b_vector, total)
-            store(builder, total, place, aligned)
+            builder.store(total, place, aligned)
 
     def dot_columns_of_b(self) -> None:
         """C's elements one by one: a row of A times a column of B."""
         builder = self.builder
-        last = builder.sub(self.n, const(I64, 1))
-        with counted_loop(builder, self.n, step=_COLUMNS, name="columns") as column:
+        last = builder.sub(self.n, 1)
+        with builder.counted_loop(self.n, step=_COLUMNS, name="columns") as column:
             places: list[Value] = []
             for i in range(_COLUMNS):
-                index = builder.add(column.index, const(I64, i))
-                places.append(self._b_at(minimum(builder, index, last)))
+                index = builder.add(column.index, i)
+                places.append(self._b_at(builder.minimum(index, last)))
             sums = self._dots(self._rows_of_a(), places)
             for number, total in enumerate(sums):
                 row, i = divmod(number, _COLUMNS)
-                index = builder.add(column.index, const(I64, i))
+                index = builder.add(column.index, i)
                 self._add_to_c(row, index, total)
 
     def _dots(self, a_rows: list[Value], b_columns: list[Value]) -> list[Value]:
         """The vectors that the dot products are sums of."""
         builder, lanes = self.builder, self.blocking.lanes
         zero = const(vector(self._total, lanes), 0)
-        whole = builder.and_(self.k, const(I64, -lanes))
+        whole = builder.and_(self.k, -lanes)
         sums = [zero] * (len(a_rows) * len(b_columns))
-        with counted_loop(builder, whole, step=lanes, carried=sums) as step:
+        with builder.counted_loop(whole, step=lanes, carried=sums) as step:
             places = (a_rows, b_columns, step.index)
             step.next = self._products(*places, step.values, None)
         sums = step.results
-        with counted_loop(
-            builder, self.k, start=whole, step=lanes, carried=sums
+        with builder.counted_loop(
+            self.k, start=whole, step=lanes, carried=sums
         ) as step:
             left = builder.sub(self.k, step.index)
-            mask = lane_mask(builder, left, lanes)
+            mask = builder.lane_mask(left, lanes)
             places = (a_rows, b_columns, step.index)
             step.next = self._products(*places, step.values, mask)
         return step.results
@@ -178,7 +169,7 @@ class _Skinny(Streamed):
     ) -> list[Value]:
         builder, lanes = self.builder, self.blocking.lanes
         a_vectors, b_vectors = (
-            [self._load(offset(builder, p, self._bits, at), lanes, mask) for p in group]
+            [self._load(builder.offset(p, self._bits, at), lanes, mask) for p in group]
             for group in (a_rows, b_columns)
         )
         pairs = [(one, other) for one in a_vectors for other in b_vectors]
@@ -197,8 +188,8 @@ class _Skinny(Streamed):
         number = builder.call(reduce, [zero, total], fastmath=("reassoc",))
         place = self._c_at(row, column)
         aligned = self.blocking.arithmetic.accumulator_bytes
-        old = load(builder, place, self._total, aligned)
-        store(builder, builder.fadd(old, number), place, aligned)
+        old = builder.load(place, typ=self._total, align=aligned)
+        builder.store(builder.fadd(old, number), place, aligned)
 
     # Places and numbers -------------------------------------------------------------
 
@@ -213,33 +204,33 @@ class _Skinny(Streamed):
     def _rows_of_a(self) -> list[Value]:
         """Where A's rows begin; past the last one, the last one again."""
         builder, found = self.builder, list[Value]()
-        last = builder.sub(self.rows, const(I64, 1))
+        last = builder.sub(self.rows, 1)
         for row in range(self.blocking.block_m):
-            index = minimum(builder, const(I64, row), last) if row else const(I64, 0)
+            index = builder.minimum(row, last) if row else const(I64, 0)
             at = builder.mul(index, self.lda)
-            found.append(offset(builder, self.a, self._bits, at))
+            found.append(builder.offset(self.a, self._bits, at))
         return found
 
     def _elements(self, row: Value, first: Value, count: int) -> list[Value]:
-        at = offset(self.builder, row, self._bits, first)
-        return [offset(self.builder, at, self._bits, i) for i in range(count)]
+        at = self.builder.offset(row, self._bits, first)
+        return [self.builder.offset(at, self._bits, i) for i in range(count)]
 
     def _b_at(self, index: Value) -> Value:
         at = self.builder.mul(index, self.ldb)
-        return offset(self.builder, self.b, self._bits, at)
+        return self.builder.offset(self.b, self._bits, at)
 
     def _c_at(self, row: int, column: Value) -> Value:
-        at = offset(self.builder, self.c, self._total, row * self.blocking.ldc)
-        return offset(self.builder, at, self._total, column)
+        at = self.builder.offset(self.c, self._total, row * self.blocking.ldc)
+        return self.builder.offset(at, self._total, column)
 
     def _load(self, place: Value, lanes: int, mask: Value | None) -> Value:
         """Elements as the accumulator has them."""
         builder, dtype = self.builder, self.blocking.dtype
         wide = vector(self._bits, lanes)
         if mask is None:
-            bits = load(builder, place, wide, self._bits.width // 8)
+            bits = builder.load(place, typ=wide, align=self._bits.width // 8)
         else:
-            bits = masked_load(builder, place, wide, mask)
+            bits = builder.masked_load(place, wide, mask)
         total = self.blocking.arithmetic.accumulator
         return builder.bitcast(
             convert(builder, bits, dtype, total), vector(self._total, lanes)
@@ -247,6 +238,4 @@ class _Skinny(Streamed):
 
     def _multiply_add(self, a: Value, b: Value, total: Value) -> Value:
         kind = f"v{total.type.count}{self.blocking.arithmetic.accumulator}"
-        return call_intrinsic(
-            self.builder, f"llvm.fma.{kind}", total.type, [a, b, total]
-        )
+        return self.builder.intrinsic(f"llvm.fma.{kind}", total.type, [a, b, total])

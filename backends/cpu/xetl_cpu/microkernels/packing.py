@@ -17,13 +17,7 @@ from xetl_cpu.llvm import (
     Type,
     Value,
     const,
-    counted_loop,
     define,
-    ir,
-    maximum,
-    minimum,
-    offset,
-    prefetch,
 )
 from xetl_cpu.microkernels.blocking import Blocking
 from xetl_cpu.microkernels.copy_block import (
@@ -78,25 +72,25 @@ def emit_pack(
     copy = emit_block_copy(module, target, kind)
     function = define(module, name, VOID, PARAMS)
     src, stride_k, stride_n, k_valid, n_valid, k, n, dst, stride = function.args
-    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    builder = Builder(function.append_basic_block("entry"))
     nr, element = const(I64, blocking.nr), bits_of(source)
     most = _rows_at_once(builder, stride_n, unit)
-    panels = builder.udiv(builder.add(n, const(I64, blocking.nr - 1)), nr)
+    panels = builder.udiv(builder.add(n, blocking.nr - 1), nr)
     with (
-        counted_loop(builder, k, step=most, name="rows") as rows,
-        counted_loop(builder, panels, name="panel") as panel,
+        builder.counted_loop(k, step=most, name="rows") as rows,
+        builder.counted_loop(panels, name="panel") as panel,
     ):
         column = builder.mul(panel.index, nr)
         at = builder.add(
             builder.mul(column, stride_n), builder.mul(rows.index, stride_k)
         )
-        from_ = offset(builder, src, element, at)
+        from_ = builder.offset(src, element, at)
         if unit != "major":
             _ask_for_later(builder, from_, element, stride_k, blocking.nr)
         at = builder.add(builder.mul(panel.index, stride), builder.mul(rows.index, nr))
-        to = offset(builder, dst, bits_of(blocking.compute), at)
-        length = minimum(builder, builder.sub(k, rows.index), most)
-        valid = maximum(builder, builder.sub(k_valid, rows.index), const(I64, 0))
+        to = builder.offset(dst, bits_of(blocking.compute), at)
+        length = builder.minimum(builder.sub(k, rows.index), most)
+        valid = builder.maximum(builder.sub(k_valid, rows.index), 0)
         left = builder.sub(n_valid, column)
         builder.call(copy, [from_, stride_k, stride_n, valid, left, length, nr, to, nr])
     builder.ret_void()
@@ -107,7 +101,7 @@ def _rows_at_once(builder: Builder, stride_n: Value, unit: Unit | None) -> Value
     few, everything = const(I64, _ROWS), const(I64, _ALL)
     if unit is not None:
         return everything if unit == "major" else few
-    is_row = builder.icmp_signed("==", stride_n, const(I64, 1))
+    is_row = builder.icmp_signed("==", stride_n, 1)
     return builder.select(is_row, few, everything)
 
 
@@ -117,10 +111,10 @@ def _ask_for_later(
     """Prefetch a panel's width of the rows that come ``_AHEAD`` later; they may end."""
     line = 64 * 8 // element.width
     for row in range(_AHEAD, _AHEAD + _ROWS):
-        at = builder.mul(stride_k, const(I64, row))
-        later = offset(builder, place, element, at)
+        at = builder.mul(stride_k, row)
+        later = builder.offset(place, element, at)
         for column in range(0, width, line):
-            prefetch(builder, offset(builder, later, element, column))
+            builder.prefetch(builder.offset(later, element, column))
 
 
 def emit_block_copy(module: Module, target: Target, kind: CopyKind) -> Function:
@@ -146,7 +140,7 @@ def _choose(builder: Builder, block: Block) -> None:
     if transposes(target, kind):
         roads.append((block.stride_major, emit_copy_columns))
     for stride, emit in roads:
-        is_unit = builder.icmp_signed("==", stride, const(I64, 1))
+        is_unit = builder.icmp_signed("==", stride, 1)
         with builder.if_then(is_unit):
             builder.call(emit(module, target, kind), [*builder.function.args])
             builder.ret_void()

@@ -21,7 +21,7 @@ from math import ceil
 
 from xetl.codegen.division import or_one
 from xetl.records import record
-from xetl_cpu.llvm import I64, Builder, Value, const, ir, offset, prefetch_to_l2
+from xetl_cpu.llvm import I64, Builder, Value, const, ir
 from xetl_cpu.microkernels.blocking import Blocking
 
 _BYTE = ir.IntType(8)
@@ -39,8 +39,8 @@ class Ahead:
 
     def ask(self, builder: Builder, place: Value) -> Value:
         """For what belongs to a step; returns the place of the next one's."""
-        prefetch_to_l2(builder, place)
-        return offset(builder, place, _BYTE, self.stride)
+        builder.prefetch_to_l2(place)
+        return builder.offset(place, _BYTE, self.stride)
 
 
 @record(frozen=True)
@@ -56,15 +56,15 @@ class Strip:
     def number_in_panel(self) -> Value:
         """Of the strips of this block and panel."""
         in_block = self.builder.sub(self.row, self.block)
-        return self.builder.udiv(in_block, const(I64, self.blocking.mr))
+        return self.builder.udiv(in_block, self.blocking.mr)
 
     def number(self, panels: Value) -> Value:
         """Of all, in the order in which they are computed."""
         builder, blocking = self.builder, self.blocking
         before = builder.mul(self.block, panels)
-        in_block = builder.mul(self.panel, const(I64, blocking.mc))
+        in_block = builder.mul(self.panel, blocking.mc)
         before = builder.add(before, builder.add(in_block, self.row))
-        return builder.udiv(builder.sub(before, self.block), const(I64, blocking.mr))
+        return builder.udiv(builder.sub(before, self.block), blocking.mr)
 
 
 def next_panel(strip: Strip, panel: Value, steps: Value) -> Ahead:
@@ -73,7 +73,7 @@ def next_panel(strip: Strip, panel: Value, steps: Value) -> Ahead:
     size = blocking.nr * blocking.k_pack * blocking.compute_bytes
     share = const(I64, ceil(size * blocking.mr / blocking.mc))
     skip = builder.mul(builder.mul(strip.number_in_panel(), steps), share)
-    return Ahead(offset(builder, panel, _BYTE, skip), share)
+    return Ahead(builder.offset(panel, _BYTE, skip), share)
 
 
 def next_rows(strip: Strip, a: Value, lda: Value) -> Ahead:
@@ -82,11 +82,11 @@ def next_rows(strip: Strip, a: Value, lda: Value) -> Ahead:
     Behind the last block these are the rows of the program that mostly comes next.
     """
     builder, blocking = strip.builder, strip.blocking
-    row = builder.urem(strip.panel, const(I64, blocking.mr))
-    row = builder.add(row, builder.add(strip.row, const(I64, blocking.mc)))
+    row = builder.urem(strip.panel, blocking.mr)
+    row = builder.add(row, builder.add(strip.row, blocking.mc))
     at = builder.mul(row, lda)
     element = ir.IntType(8 * blocking.compute_bytes)
-    return Ahead(offset(builder, a, element, at), _word(blocking))
+    return Ahead(builder.offset(a, element, at), _word(blocking))
 
 
 def or_next_pieces(
@@ -107,15 +107,15 @@ def or_next_pieces(
     start, stride, pieces = later
     rows, panels = extents
     mr = const(I64, blocking.mr)
-    strips = builder.udiv(builder.add(rows, builder.sub(mr, const(I64, 1))), mr)
+    strips = builder.udiv(builder.add(rows, builder.sub(mr, 1)), mr)
     strips = builder.mul(strips, panels)
     is_given = builder.icmp_unsigned("!=", start, ir.Constant(start.type, None))
-    most = builder.mul(strips, const(I64, _MOST_PIECES))
+    most = builder.mul(strips, _MOST_PIECES)
     is_given = builder.and_(is_given, builder.icmp_signed("<=", pieces, most))
     piece = builder.mul(strip.number(panels), pieces)
     piece = builder.mul(builder.udiv(piece, or_one(builder, strips)), stride)
-    first = offset(builder, start, _BYTE, piece)
-    second = offset(builder, first, _BYTE, stride)
+    first = builder.offset(start, _BYTE, piece)
+    second = builder.offset(first, _BYTE, stride)
     word = _word(blocking)
     return [
         Ahead(

@@ -17,25 +17,15 @@ from __future__ import annotations
 from xetl.records import record
 from xetl_cpu.llvm import (
     I32,
-    I64,
     VOID,
+    Builder,
     Function,
     Module,
     Type,
     Value,
     const,
-    counted_loop,
     define,
     ir,
-    lane_mask,
-    load,
-    masked_load,
-    offset,
-    prefetch_to_l2,
-    shuffle,
-    splat,
-    stack_array,
-    store,
     vector,
 )
 from xetl_cpu.microkernels.blocking import Blocking
@@ -80,9 +70,9 @@ def emit_low_gemm(module: Module, target: Target, blocking: Blocking) -> Functio
     if known is not None:
         return known
     function = define(module, name, VOID, STREAMING_PARAMETERS)
-    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    builder = Builder(function.append_basic_block("entry"))
     steps_at_once = target.vector_registers // 4
-    words = stack_array(builder, blocking.arithmetic.word, MOST_ROWS * steps_at_once)
+    words = builder.stack_array(blocking.arithmetic.word, MOST_ROWS * steps_at_once)
     _Low(builder, blocking, *function.args, words=words).add_all(steps_at_once)
     builder.ret_void()
     return function
@@ -97,31 +87,29 @@ class _Low(Streamed):
     def add_all(self, at_once: int) -> None:
         """All of k: ``at_once`` words of A's rows at a time, one, then its rest."""
         builder, k_pack = self.builder, self.blocking.k_pack
-        whole = builder.and_(self.k, const(I64, -at_once * k_pack))
-        with counted_loop(builder, whole, step=at_once * k_pack, name="steps") as step:
+        whole = builder.and_(self.k, -at_once * k_pack)
+        with builder.counted_loop(whole, step=at_once * k_pack, name="steps") as step:
             self._add(step.index, at_once)
-        words = builder.and_(self.k, const(I64, -k_pack))
-        with counted_loop(
-            builder, words, start=whole, step=k_pack, name="step"
-        ) as step:
+        words = builder.and_(self.k, -k_pack)
+        with builder.counted_loop(words, start=whole, step=k_pack, name="step") as step:
             self._add(step.index, 1)
         if k_pack > 1:
-            with counted_loop(builder, self.k, start=words, name="rest") as step:
+            with builder.counted_loop(self.k, start=words, name="rest") as step:
                 self._add(step.index, 1, elements=1)
 
     def _add(self, first: Value, words: int, elements: int | None = None) -> None:
         """Rows of B from ``first`` on; ``elements`` of each word, None: all."""
         builder, lanes = self.builder, self.blocking.lanes
         width = _VECTORS * lanes
-        whole = builder.and_(self.n, const(I64, -width))
+        whole = builder.and_(self.n, -width)
         step = _Step(self, first, words, elements or self.blocking.k_pack)
         step.copy_a()
-        with counted_loop(builder, whole, step=width, name="columns") as column:
+        with builder.counted_loop(whole, step=width, name="columns") as column:
             step.ask_for_next(column.index)
             step.multiply(column.index, _VECTORS, None)
-        with counted_loop(builder, self.n, start=whole, step=lanes) as column:
+        with builder.counted_loop(self.n, start=whole, step=lanes) as column:
             left = builder.sub(self.n, column.index)
-            step.multiply(column.index, 1, lane_mask(builder, left, lanes))
+            step.multiply(column.index, 1, builder.lane_mask(left, lanes))
 
 
 @record()
@@ -143,60 +131,60 @@ class _Step:
         for row in range(rows, 2 * rows):
             place = self._b_at(row, column)
             for line in range(0, size, _LINE):
-                prefetch_to_l2(builder, offset(builder, place, ir.IntType(8), line))
+                builder.prefetch_to_l2(builder.offset(place, ir.IntType(8), line))
 
     def multiply(self, column: Value, vectors: int, mask: Value | None) -> None:
         """``vectors`` of all rows of C, from ``column`` on."""
         low, blocking = self.low, self.low.blocking
         builder, lanes = low.builder, blocking.lanes
-        starts = [
-            builder.add(column, const(I64, lanes * number)) for number in range(vectors)
-        ]
+        starts = [builder.add(column, lanes * number) for number in range(vectors)]
         b = [
             [self._b_words(word, start, mask) for start in starts]
             for word in range(self.words)
         ]
         total = blocking.arithmetic.accumulator_type
         aligned = blocking.arithmetic.accumulator_bytes
-        with counted_loop(builder, low.rows, name="row") as row:
-            a = [splat(builder, word, lanes) for word in self._a_words(row.index)]
-            at = builder.mul(row.index, const(I64, blocking.ldc))
-            c_row = offset(builder, low.c, total, at)
+        with builder.counted_loop(low.rows, name="row") as row:
+            a = [builder.splat(word, lanes) for word in self._a_words(row.index)]
+            at = builder.mul(row.index, blocking.ldc)
+            c_row = builder.offset(low.c, total, at)
             for number, start in enumerate(starts):
-                place = offset(builder, c_row, total, start)
-                sums = load(builder, place, vector(total, lanes), aligned)
+                place = builder.offset(c_row, total, start)
+                sums = builder.load(place, typ=vector(total, lanes), align=aligned)
                 for many, words in zip(a, b, strict=True):
                     sums = blocking.arithmetic.multiply_add(
                         builder, many, words[number], sums
                     )
-                store(builder, sums, place, aligned)
+                builder.store(sums, place, aligned)
 
     def copy_a(self) -> None:
         """The words of all rows of A, one row behind the other."""
         low, blocking = self.low, self.low.blocking
         builder, word = low.builder, blocking.arithmetic.word
         size = blocking.compute_bytes
-        with counted_loop(builder, low.rows, name="row") as row:
+        with builder.counted_loop(low.rows, name="row") as row:
             at = builder.add(builder.mul(row.index, low.lda), self.first)
-            place = offset(builder, low.a, self._element, at)
+            place = builder.offset(low.a, self._element, at)
             if self.elements < blocking.k_pack:
-                found = builder.zext(load(builder, place, self._element, size), word)
+                found = builder.zext(
+                    builder.load(place, typ=self._element, align=size), word
+                )
             else:
-                found = load(builder, place, vector(word, self.words), size)
-            store(builder, found, self._copied(row.index), _WORD)
+                found = builder.load(place, typ=vector(word, self.words), align=size)
+            builder.store(found, self._copied(row.index), _WORD)
 
     def _a_words(self, row: Value) -> list[Value]:
         builder, word = self.low.builder, self.low.blocking.arithmetic.word
         place = self._copied(row)
         return [
-            load(builder, offset(builder, place, word, number), word, _WORD)
+            builder.load(builder.offset(place, word, number), typ=word, align=_WORD)
             for number in range(self.words)
         ]
 
     def _copied(self, row: Value) -> Value:
         builder, word = self.low.builder, self.low.blocking.arithmetic.word
-        at = builder.mul(row, const(I64, self.words))
-        return offset(builder, self.low.words, word, at)
+        at = builder.mul(row, self.words)
+        return builder.offset(self.low.words, word, at)
 
     def _b_words(self, word: int, column: Value, mask: Value | None) -> Value:
         """A vector of columns of B: in each lane what is multiplied by a word of A."""
@@ -211,20 +199,22 @@ class _Step:
         builder, lanes = self.low.builder, blocking.lanes
         high = rows[1] if len(rows) > 1 else const(rows[0].type, 0)
         order = [lane for low in range(lanes) for lane in (low, lanes + low)]
-        woven = shuffle(builder, rows[0], high, order)
+        woven = builder.shuffle(rows[0], high, order)
         return builder.bitcast(woven, vector(I32, lanes))
 
     def _b_row(self, place: Value, mask: Value | None) -> Value:
         type_ = vector(self._lane, self.low.blocking.lanes)
         if mask is not None:
-            return masked_load(self.low.builder, place, type_, mask)
-        return load(self.low.builder, place, type_, self.low.blocking.compute_bytes)
+            return self.low.builder.masked_load(place, type_, mask)
+        return self.low.builder.load(
+            place, typ=type_, align=self.low.blocking.compute_bytes
+        )
 
     def _b_at(self, row: int, column: Value) -> Value:
         low = self.low
         builder = low.builder
-        at = builder.mul(builder.add(self.first, const(I64, row)), low.ldb)
-        return offset(builder, low.b, self._element, builder.add(at, column))
+        at = builder.mul(builder.add(self.first, row), low.ldb)
+        return builder.offset(low.b, self._element, builder.add(at, column))
 
     @property
     def _element(self) -> Type:

@@ -6,17 +6,7 @@ Errors are stated in units in the last place (ulp) of the true result.
 from collections.abc import Callable
 from typing import Any
 
-from xetl_cpu.llvm import (
-    Builder,
-    Function,
-    Module,
-    Value,
-    define,
-    element_type,
-    ir,
-    shuffle,
-    vector,
-)
+from xetl_cpu.llvm import Builder, Function, Module, Value, define, element_type, vector
 from xetl_cpu.targets import Target
 from xetl_cpu.vector_math.exponentials import erf, exp, exp2, log, log2, power, tanh
 from xetl_cpu.vector_math.lanes import FORMATS, Lanes
@@ -67,7 +57,7 @@ def emit_math(
     type_ = vector(element_type(dtype), lanes)
     function = define(module, label, type_, [(each, type_) for each in inputs])
     function.attributes.add("alwaysinline")
-    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    builder = Builder(function.append_basic_block("entry"))
     arguments: list[Value] = list(function.args)
     if lanes > target.lanes(dtype):
         half = emit_math(module, target, name, dtype, lanes // 2)
@@ -84,7 +74,7 @@ def _halves(builder: Builder, half: Function, arguments: list[Value]) -> Value:
     results: list[Value] = []
     for start in (0, count // 2):
         lanes = range(start, start + count // 2)
-        parts = [shuffle(builder, value, value, lanes) for value in arguments]
+        parts = [builder.shuffle(value, value, lanes) for value in arguments]
         results.append(builder.call(half, parts))
     low, high = results
-    return shuffle(builder, low, high, range(count))
+    return builder.shuffle(low, high, range(count))

@@ -17,7 +17,6 @@ from xetl_cpu.llvm import (
     Builder,
     Type,
     Value,
-    call_intrinsic,
     const,
     vector,
 )
@@ -170,7 +169,7 @@ class Lanes:
         """For each lane one of 16 numbers, by the low four bits of its index."""
         numbers = const(self.type, list(table))
         name = "llvm.x86.avx512.permvar.sf.512"
-        return call_intrinsic(self.builder, name, self.type, [numbers, index])
+        return self.builder.intrinsic(name, self.type, [numbers, index])
 
     # --- the IEEE form ---
 
@@ -220,13 +219,13 @@ class Lanes:
         if width == 512:
             arguments.append(const(I32, 4))  # the rounding mode in force
         full = f"llvm.x86.avx512.mask.{name}.{suffix}.{width}"
-        return call_intrinsic(self.builder, full, self.type, arguments)
+        return self.builder.intrinsic(full, self.type, arguments)
 
     def _intrinsic(self, name: str, *arguments: Value) -> Value:
         scalar = self.format.name
         suffix = scalar if self.count == 1 else f"v{self.count}{scalar}"
         full = f"llvm.{name}.{suffix}"
-        return call_intrinsic(self.builder, full, self.type, list(arguments))
+        return self.builder.intrinsic(full, self.type, list(arguments))
 
     def _value(self, x: Value | float) -> Value:
         return self.of(x) if isinstance(x, int | float) else x

@@ -22,15 +22,9 @@ from xetl_cpu.llvm import (
     Function,
     Module,
     Value,
-    call_intrinsic,
     const,
-    counted_loop,
     define,
     ir,
-    load,
-    offset,
-    stack_array,
-    store,
     vector,
 )
 from xetl_cpu.vector_math.coefficients import COS, HALF_PI_PARTS, SIN, TWO_OVER_PI
@@ -124,7 +118,7 @@ def _any(lanes: Lanes, mask: Value) -> Value:
     if lanes.count == 1:
         return mask
     name = f"llvm.vector.reduce.or.v{lanes.count}i1"
-    return call_intrinsic(lanes.builder, name, mask.type.element, [mask])
+    return lanes.builder.intrinsic(name, mask.type.element, [mask])
 
 
 # Huge angles --------------------------------------------------------------------------
@@ -174,20 +168,20 @@ def emit_reduce_huge(module: Module, lanes: Lanes) -> Function:
     pair = ir.LiteralStructType([vector(I64, count), vector(F64, count)])
     function = define(module, name, pair, [("x", vector(F64, count))])
     function.attributes.add("noinline")
-    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    builder = Builder(function.append_basic_block("entry"))
     one = _emit_reduce_one(module)
-    x, rest = stack_array(builder, F64, count), stack_array(builder, F64, count)
-    quadrants = stack_array(builder, I64, count)
-    store(builder, function.args[0], x, 8)
-    with counted_loop(builder, const(I64, count), name="lane") as lane:
-        angle = load(builder, offset(builder, x, F64, lane.index), F64, 8)
+    x, rest = builder.stack_array(F64, count), builder.stack_array(F64, count)
+    quadrants = builder.stack_array(I64, count)
+    builder.store(function.args[0], x, 8)
+    with builder.counted_loop(count, name="lane") as lane:
+        angle = builder.load(builder.offset(x, F64, lane.index), typ=F64, align=8)
         both = builder.call(one, [angle])
         for number, (array, type_) in enumerate(((quadrants, I64), (rest, F64))):
-            to = offset(builder, array, type_, lane.index)
-            store(builder, builder.extract_value(both, number), to, 8)
+            to = builder.offset(array, type_, lane.index)
+            builder.store(builder.extract_value(both, number), to, 8)
     result = const(pair, ir.Undefined)
     for number, array in enumerate((quadrants, rest)):
-        value = load(builder, array, pair.elements[number], 8)
+        value = builder.load(array, typ=pair.elements[number], align=8)
         result = builder.insert_value(result, value, number)
     builder.ret(result)
     return function
@@ -216,16 +210,16 @@ def _emit_reduce_one(module: Module) -> Function:
     pair = ir.LiteralStructType([I64, F64])
     function = define(module, "xetl_reduce_huge_one", pair, [("x", F64)])
     function.attributes.add("noinline")
-    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    builder = Builder(function.append_basic_block("entry"))
     bits = builder.bitcast(function.args[0], I64)
     turn = _turn(builder, bits)
     # Half a quadrant more, so that what is left is centred on 0.
     half = const(_I192, 1 << (_WINDOW - 3))
-    quadrant = builder.lshr(builder.add(turn, half), const(_I192, _WINDOW - 2))
+    quadrant = builder.lshr(builder.add(turn, half), _WINDOW - 2)
     quadrant = builder.trunc(quadrant, I64)
     # Without the quadrant's two bits, the next one is the sign.
-    r = _to_radians(builder, builder.shl(turn, const(_I192, 2)))
-    is_negative = builder.icmp_signed("<", bits, const(I64, 0))
+    r = _to_radians(builder, builder.shl(turn, 2))
+    is_negative = builder.icmp_signed("<", bits, 0)
     quadrant = builder.select(is_negative, builder.neg(quadrant), quadrant)
     r = builder.select(is_negative, builder.fneg(r), r)
     result = const(pair, ir.Undefined)
@@ -236,20 +230,20 @@ def _emit_reduce_one(module: Module) -> Function:
 
 def _turn(builder: Builder, bits: Value) -> Value:
     """``|x| * 2 / pi`` modulo 4, in units of 2**-190."""
-    exponent = builder.lshr(bits, const(I64, 52))
-    exponent = builder.and_(exponent, const(I64, 0x7FF))
-    exponent = builder.sub(exponent, const(I64, 1023 + 52))
-    fraction = builder.and_(bits, const(I64, (1 << 52) - 1))
-    m = builder.zext(builder.or_(fraction, const(I64, 1 << 52)), _I192)
-    below = builder.sub(const(I64, _TABLE_BITS - (_WINDOW - 2)), exponent)
+    exponent = builder.lshr(bits, 52)
+    exponent = builder.and_(exponent, 0x7FF)
+    exponent = builder.sub(exponent, 1023 + 52)
+    fraction = builder.and_(bits, (1 << 52) - 1)
+    m = builder.zext(builder.or_(fraction, 1 << 52), _I192)
+    below = builder.sub(_TABLE_BITS - (_WINDOW - 2), exponent)
     # Lanes that are not huge, and will not be used, must not read elsewhere.
     top = const(I64, _TABLE_BITS - _WINDOW + 32)
     is_outside = builder.icmp_unsigned(">", below, top)
     below = builder.select(is_outside, top, below)
     table = builder.bitcast(_table(builder.module), PTR)
-    at = offset(builder, table, I8, builder.lshr(below, const(I64, 3)))
-    bytes_ = load(builder, at, _I256, 1)
-    odd = builder.zext(builder.and_(below, const(I64, 7)), _I256)
+    at = builder.offset(table, I8, builder.lshr(below, 3))
+    bytes_ = builder.load(at, typ=_I256, align=1)
+    odd = builder.zext(builder.and_(below, 7), _I256)
     window = builder.trunc(builder.lshr(bytes_, odd), _I192)
     return builder.mul(window, m)
 
@@ -259,15 +253,13 @@ def _to_radians(builder: Builder, part: Value) -> Value:
     zero = const(_I192, 0)
     is_negative = builder.icmp_signed("<", part, zero)
     size = builder.select(is_negative, builder.neg(part), part)
-    zeros = call_intrinsic(
-        builder, "llvm.ctlz.i192", _I192, [size, const(ir.IntType(1), 0)]
-    )
+    zeros = builder.intrinsic("llvm.ctlz.i192", _I192, [size, const(ir.IntType(1), 0)])
     # Not 192 zeros: no f64 comes that near to a multiple of pi / 2.
-    top = builder.lshr(builder.shl(size, zeros), const(_I192, _WINDOW - 63))
+    top = builder.lshr(builder.shl(size, zeros), _WINDOW - 63)
     value = builder.sitofp(builder.trunc(top, I64), F64)
     # value is about 2**62; as a fraction of 2**191 it is 2**-(zeros - 1) of the whole.
-    exponent = builder.sub(const(I64, 1023 - 62), builder.trunc(zeros, I64))
-    scale = builder.bitcast(builder.shl(exponent, const(I64, 52)), F64)
+    exponent = builder.sub(1023 - 62, builder.trunc(zeros, I64))
+    scale = builder.bitcast(builder.shl(exponent, 52), F64)
     quarter_pi = const(F64, 0.7853981633974483)
     value = builder.fmul(builder.fmul(value, scale), quarter_pi)
     return builder.select(is_negative, builder.fneg(value), value)
