@@ -224,6 +224,13 @@ class Builder:
         self.add(scf.ParallelOp(zeros, uppers, ones, Region(body)))
         return type(self)(InsertPoint.before(end), self.location), body.args
 
+    def both(self, *conditions: SSAValue) -> SSAValue:
+        """Whether all conditions hold; of vectors lane by lane."""
+        found, *others = conditions
+        for each in others:
+            found = self.insert(arith.AndiOp(found, each))
+        return found
+
     def when(self, condition: SSAValue) -> Self:
         """Insert ``scf.if`` without results; returns a builder for its inside."""
         end = scf.YieldOp()

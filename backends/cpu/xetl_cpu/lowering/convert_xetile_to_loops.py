@@ -24,7 +24,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from xetl.dialects import xetile
-from xetl.dialects.base import Index
+from xetl.dialects.base import Index, memref_type
 from xetl.dialects.kinds_of_types import is_memref, is_vector
 from xetl.dialects.upstream import arith, gpu, memref, scf, vector
 from xetl.dialects.upstream.xegpu import FenceOp
@@ -53,18 +53,13 @@ from xetl_cpu.lowering.loops.state import (
     Shape,
     State,
     TileAt,
+    element_of,
     matrix_of,
     reinterpret,
     shape_of,
     view_address,
 )
-from xetl_cpu.lowering.loops.stores import (
-    element_of,
-    extract,
-    store_scatter,
-    store_tile,
-    write,
-)
+from xetl_cpu.lowering.loops.stores import extract, store_scatter, store_tile, write
 from xetl_cpu.lowering.place_values import (
     BUFFER,
     REGISTERS,
@@ -189,8 +184,7 @@ def _scatter_base(op: xetile.InitTileOp) -> tuple[SSAValue, Index | None]:
 
 def _shared_memory(state: State, op: memref.AllocOp) -> None:
     """A program is one thread here: memory its subgroups share is scratch."""
-    type_ = op.results[0].type
-    assert is_memref(type_)
+    type_ = memref_type(op.results[0])
     scratch = state.scratch_memref(
         list(type_.get_shape()), type_.element_type, type_.memory_space
     )

@@ -180,7 +180,7 @@ def _take_turns(
     over = is_over(build)
     patient = build.compare("slt", idle, _PATIENCE)
     waits = build.insert(arith.XoriOp(over, build.compare("eq", 0, 0)))
-    build.add(scf.ConditionOp(build.insert(arith.AndiOp(waits, patient)), seen, idle))
+    build.add(scf.ConditionOp(build.both(waits, patient), seen, idle))
     build = Builder.at_end(again, w.location)
     build.add(BarrierOp())
     now = _load(build, counters.progress, build.index(0))

@@ -31,7 +31,7 @@ from math import copysign
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Attribute, BlockArgument, SSAValue
+from xdsl.ir import BlockArgument, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
@@ -55,6 +55,7 @@ from xetl.transforms.cse import merge_equal
 from xetl.transforms.diagnostics import remark
 from xetl_cpu.dialect import BrgemmTileOp
 from xetl_cpu.lowering.demand import Demand, demanded_extent
+from xetl_cpu.lowering.loops.state import element_of
 from xetl_cpu.lowering.pruning import prune_loop
 from xetl_cpu.lowering.tiles import (
     is_streamable,
@@ -257,11 +258,6 @@ def _has_micro_kernel(mma: TileMmaOp) -> bool:
     return len(type_.get_shape()) == 2 and _ACCUMULATORS.get(
         str(element_of(mma.a))
     ) == str(element_of(mma.result))
-
-
-def element_of(value: SSAValue) -> Attribute:
-    """The element type of a vector value."""
-    return vector_type(value).element_type
 
 
 def _raise_loop(loop: scf.ForOp) -> None:

@@ -14,8 +14,15 @@ from xetl.transforms.diagnostics import remark
 from xetl_cpu.dialect import CompareAndSwapOp
 from xetl_cpu.lowering.loops.evaluate import Evaluator, scatter_lanes
 from xetl_cpu.lowering.loops.nest import COLUMNS, At, open_nest
-from xetl_cpu.lowering.loops.state import Buffer, ScatterTile, State, TileAt, shape_of
-from xetl_cpu.lowering.loops.stores import element_of, write
+from xetl_cpu.lowering.loops.state import (
+    Buffer,
+    ScatterTile,
+    State,
+    TileAt,
+    element_of,
+    shape_of,
+)
+from xetl_cpu.lowering.loops.stores import write
 from xetl_cpu.lowering.tiles import root
 
 
@@ -82,13 +89,12 @@ def _target(
         return _scattered(ev, tile, op, at)
     assert isinstance(tile, TileAt)
     row, col = build.plus(at.row, tile.row), build.plus(at.col, tile.col)
-    active = _both(
-        build,
+    active = build.both(
         build.compare("ult", row, tile.matrix.rows),
         build.compare("ult", col, tile.matrix.cols),
     )
     if op.mask is not None:
-        active = _both(build, active, ev.eval(op.mask, at))
+        active = build.both(active, ev.eval(op.mask, at))
     return active, tile.matrix.memref, [build.index(row), build.index(col)]
 
 
@@ -97,7 +103,3 @@ def _scattered(
 ) -> tuple[SSAValue, SSAValue, list[SSAValue]]:
     index, active = scatter_lanes(ev, tile, op.mask, at)
     return active, tile.memref, [index]
-
-
-def _both(build: Builder, left: SSAValue, right: SSAValue) -> SSAValue:
-    return build.insert(arith.AndiOp(left, right))

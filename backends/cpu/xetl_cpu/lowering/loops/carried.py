@@ -15,22 +15,15 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from xetl.codegen.memref import static_strides
-from xetl.dialects.kinds_of_types import is_memref, is_vector
+from xetl.dialects.base import memref_type, vector_type
+from xetl.dialects.kinds_of_types import is_memref
 from xetl.dialects.memref_layout import constant_index
 from xetl.dialects.upstream import arith, memref, scf
 from xetl.dialects.xetile import InitTileOp, UpdateTileOffsetOp
 from xetl.errors import InternalError
 from xetl.ir.builder import Builder
 from xetl.records import record
-from xetl_cpu.lowering.loops.state import (
-    Buffer,
-    Matrix,
-    ScatterTile,
-    State,
-    TileAt,
-    shape_of,
-)
-from xetl_cpu.lowering.loops.stores import element_of
+from xetl_cpu.lowering.loops.state import Buffer, Matrix, ScatterTile, State, TileAt
 from xetl_cpu.lowering.tiles import is_non_negative
 
 
@@ -63,15 +56,15 @@ class Carried:
         tile = state.tiles[value]
         if isinstance(tile, ScatterTile):
             indices = tile.indices
-            self.buffers[index] = state.allocate(shape_of(indices), element_of(indices))
+            self.buffers[index] = state.room_for(indices)
             self.tiles[index] = tile
             if not stays:
-                self.roaming[index] = _any_array(state, value, tile)
+                self.roaming[index] = _any_memory(state, value, tile.memref)
             return
         inside = tile.non_negative and forward and stays
         self.tiles[index] = replace(tile, non_negative=inside)
         if not stays:
-            self.roaming[index] = _any_matrix(state, value, tile)
+            self.roaming[index] = _any_memory(state, value, tile.matrix.memref)
 
     def types(self) -> list[Attribute]:
         """Types of the values that remain."""
@@ -239,33 +232,16 @@ def adjacent_dims(program: Operation) -> dict[Attribute, set[int]]:
     return found
 
 
-def _any_matrix(state: State, value: SSAValue, tile: TileAt) -> MemRefType[Attribute]:
-    """A type that holds every matrix a tile of this type may lie in."""
-    units = state.adjacent.get(value.type, set())
-    strides = [None, 1] if 1 in units else [1 if 0 in units else None, None]
-    type_ = tile.matrix.memref.type
-    assert is_memref(type_)
-    return MemRefType(
-        type_.element_type,
-        [DYNAMIC_INDEX, DYNAMIC_INDEX],
-        StridedLayoutAttr(strides, None),
-        type_.memory_space,
-    )
-
-
-def _any_array(
-    state: State, value: SSAValue, tile: ScatterTile
-) -> MemRefType[Attribute]:
-    """A type that holds every array a scatter tile of this type may lie in."""
-    stride = 1 if 0 in state.adjacent.get(value.type, set()) else None
-    type_ = tile.memref.type
-    assert is_memref(type_)
-    return MemRefType(
-        type_.element_type,
-        [DYNAMIC_INDEX],
-        StridedLayoutAttr([stride], None),
-        type_.memory_space,
-    )
+def _any_memory(state: State, tile: SSAValue, memory: SSAValue) -> MemRefType:
+    """A type that holds whatever memory a tile of this type may lie in."""
+    type_ = memref_type(memory)
+    dims = range(len(type_.get_shape()))
+    units = state.adjacent.get(tile.type, set[int]()).intersection(dims)
+    unit = max(units, default=None)
+    strides = [1 if dim == unit else None for dim in dims]
+    layout = StridedLayoutAttr(strides, None)
+    dynamic = [DYNAMIC_INDEX] * len(strides)
+    return MemRefType(type_.element_type, dynamic, layout, type_.memory_space)
 
 
 def _unit_strides(op: InitTileOp) -> set[int]:
@@ -288,8 +264,7 @@ def _cast(build: Builder, base: SSAValue, type_: MemRefType[Attribute]) -> SSAVa
 
 def _stand_in(state: State, like: SSAValue) -> SSAValue:
     """A value that means a buffer."""
-    type_ = like.type
-    assert is_vector(type_)
+    type_ = vector_type(like)
     op = arith.ConstantOp.splat(0, type_)
     first = state.scratch.first_op
     assert first is not None

@@ -19,9 +19,8 @@ from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from xetl.dialects import xetile
-from xetl.dialects.base import vector_type
 from xetl.dialects.kinds_of_types import is_vector
-from xetl.dialects.upstream import arith, scf, vector
+from xetl.dialects.upstream import scf, vector
 from xetl.ir.builder import Builder
 from xetl.transforms.diagnostics import remark
 from xetl_cpu.dialect import BrgemmTileOp
@@ -35,8 +34,8 @@ from xetl_cpu.lowering.loops.evaluate import Evaluator
 from xetl_cpu.lowering.loops.materialization import reads_elsewhere
 from xetl_cpu.lowering.loops.matmul import accumulator
 from xetl_cpu.lowering.loops.nest import COLUMNS, At, Nest
-from xetl_cpu.lowering.loops.state import Buffer, State, shape_of
-from xetl_cpu.lowering.loops.stores import element_of, write
+from xetl_cpu.lowering.loops.state import Buffer, State, element_of, shape_of
+from xetl_cpu.lowering.loops.stores import write
 from xetl_cpu.lowering.place_values import REGISTERS
 
 
@@ -77,9 +76,7 @@ def _chosen(
     """Without masks if all that is loaded is inside of its matrix, else with them."""
     inside, columns, longest = where
     tests = [build.compare("sge", limit, longest) for limit in ev.limits.values()]
-    is_inside = tests[0]
-    for test in tests[1:]:
-        is_inside = build.insert(arith.AndiOp(is_inside, test))
+    is_inside = build.both(*tests)
     masked = Block()
     nest = _no_loops(build, masked, columns)
     others = _chunks(Evaluator(ev.state, nest), values, columns)
@@ -116,7 +113,7 @@ def store_registers(state: State, value: SSAValue, op: Operation) -> None:
     parts = state.registers.pop(value)
     if not list(value.uses):
         return
-    buffer = state.allocate(shape_of(value), vector_type(value).element_type)
+    buffer = state.room_for(value)
     build = Builder.after(op)
     for number, part in enumerate(parts):
         indices = [build.index(0), build.index(number * state.lanes)]
@@ -176,7 +173,7 @@ def _carried_buffer(state: State, body: Block, last: scf.YieldOp, index: int) ->
     argument = body.args[index + 1]
     if isinstance(producer, BrgemmTileOp) and _is_made_of(producer.acc, argument):
         return accumulator(state, producer)
-    return state.allocate(shape_of(argument), element_of(argument))
+    return state.room_for(argument)
 
 
 def _is_made_of(value: SSAValue | None, argument: SSAValue) -> bool:
@@ -219,18 +216,27 @@ def _move(old: Block, new: Block) -> None:
         new.add_op(op)
 
 
-def _end(state: State, last: scf.YieldOp, carried: Carried) -> None:
-    """Write the vectors of the next iteration, then yield the rest."""
-    _assign_all(state, last.operands, carried, last)
-    flat = carried.flatten(state, list(last.operands), last)
-    Builder.before(last).add(scf.YieldOp(*flat))
-    _retire(state, last)
+def _end(state: State, last: scf.YieldOp | scf.ConditionOp, carried: Carried) -> None:
+    """Write the vectors of the next region into their buffers, pass on the rest."""
+    is_test = isinstance(last, scf.ConditionOp)
+    values = list(last.arguments)
+    _assign(state, carried.vectors(state, values), last)
+    flat = carried.flatten(state, values, last)
+    new = scf.ConditionOp(last.condition, *flat) if is_test else scf.YieldOp(*flat)
+    Builder.before(last).add(new)
+    state.lowered.add(last)
+    state.dead.append(last)
 
 
 def _assign(
-    state: State, pending: list[tuple[SSAValue, Buffer]], last: Operation
+    state: State, vectors: list[tuple[SSAValue, Buffer]], last: Operation
 ) -> None:
     """A parallel assignment: all values first, unless each can go straight in."""
+    pending = [
+        (value, buffer)
+        for value, buffer in vectors
+        if state.buffers.get(value) is not buffer
+    ]
     targets = [buffer for _, buffer in pending]
     straight = all(
         not reads_elsewhere(state, value, buffer, targets) for value, buffer in pending
@@ -238,7 +244,7 @@ def _assign(
     known = dict(state.buffers)
     if not straight:
         for value, _ in pending:
-            snapshot = state.allocate(shape_of(value), element_of(value))
+            snapshot = state.room_for(value)
             write(state, value, snapshot, last)
             state.buffers[value] = snapshot
     for value, buffer in pending:
@@ -253,9 +259,7 @@ def lower_if(state: State, op: scf.IfOp, lower_block: LowerBlock) -> None:
     carried = Carried(op.results)
     for index, result in enumerate(op.results):
         if is_vector(result.type):
-            carried.buffers[index] = state.allocate(
-                shape_of(result), element_of(result)
-            )
+            carried.buffers[index] = state.room_for(result)
     regions: list[Region] = []
     lasts: list[scf.YieldOp] = []
     for region in op.regions:
@@ -271,7 +275,7 @@ def lower_if(state: State, op: scf.IfOp, lower_block: LowerBlock) -> None:
         lower_block(state, block)
     _note_tiles(state, carried, lasts)
     for last in lasts:
-        _end_branch(state, last, carried)
+        _end(state, last, carried)
     new = scf.IfOp(op.condition, carried.types(), *new_regions)
     new.location = op.location
     Builder.before(op).add(new)
@@ -289,14 +293,6 @@ def _note_tiles(state: State, carried: Carried, lasts: list[scf.YieldOp]) -> Non
         carried.add_tile(state, index, values[0], stays, forward=False)
 
 
-def _end_branch(state: State, last: scf.YieldOp, carried: Carried) -> None:
-    for value, buffer in carried.vectors(state, last.operands):
-        write(state, value, buffer, last)
-    flat = carried.flatten(state, list(last.operands), last)
-    Builder.before(last).add(scf.YieldOp(*flat))
-    _retire(state, last)
-
-
 def lower_while(state: State, op: scf.WhileOp, lower_block: LowerBlock) -> None:
     """Two sets of carried values: what is tested, and what the body gets.
 
@@ -308,14 +304,14 @@ def lower_while(state: State, op: scf.WhileOp, lower_block: LowerBlock) -> None:
     assert isinstance(repeat, scf.YieldOp)
     for index, init in enumerate(op.inits):
         if is_vector(init.type):
-            tested.buffers[index] = state.allocate(shape_of(init), element_of(init))
+            tested.buffers[index] = state.room_for(init)
         elif isinstance(init.type, xetile.TileType):
             tested.add_tile(state, index, init, stays=False, forward=False)
     for value, buffer in tested.vectors(state, op.inits):
         write(state, value, buffer, op)
     for index, result in enumerate(op.results):
         if is_vector(result.type):
-            passed.buffers[index] = state.allocate(shape_of(result), element_of(result))
+            passed.buffers[index] = state.room_for(result)
     inits = tested.flatten(state, list(op.inits), op)
     before_block = Block(arg_types=tested.types())
     _move(op.before.block, before_block)
@@ -324,38 +320,14 @@ def lower_while(state: State, op: scf.WhileOp, lower_block: LowerBlock) -> None:
     for index, value in enumerate(condition.arguments):
         if isinstance(value.type, xetile.TileType):
             passed.add_tile(state, index, value, stays=False, forward=False)
-    _assign_all(state, condition.arguments, passed, condition)
-    flat = passed.flatten(state, list(condition.arguments), condition)
-    Builder.before(condition).add(scf.ConditionOp(condition.condition, *flat))
-    _retire(state, condition)
+    _end(state, condition, passed)
     after_block = Block(arg_types=passed.types())
     _move(op.after.block, after_block)
     passed.bind(state, op.after.block.args, after_block.args)
     lower_block(state, after_block)
-    _assign_all(state, repeat.operands, tested, repeat)
-    Builder.before(repeat).add(
-        scf.YieldOp(*tested.flatten(state, list(repeat.operands), repeat))
-    )
-    _retire(state, repeat)
+    _end(state, repeat, tested)
     regions = (Region(before_block), Region(after_block))
     new = scf.WhileOp(inits, passed.types(), *regions, location=op.location)
     Builder.before(op).add(new)
     passed.bind(state, op.results, new.results)
     state.dead.append(op)
-
-
-def _assign_all(
-    state: State, values: Sequence[SSAValue], carried: Carried, last: Operation
-) -> None:
-    """Write the vectors of the next region into their buffers."""
-    pending = [
-        (value, buffer)
-        for value, buffer in carried.vectors(state, values)
-        if state.buffers.get(value) is not buffer
-    ]
-    _assign(state, pending, last)
-
-
-def _retire(state: State, last: Operation) -> None:
-    state.lowered.add(last)
-    state.dead.append(last)

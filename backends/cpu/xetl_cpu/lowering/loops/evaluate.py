@@ -251,7 +251,7 @@ class Evaluator:
         load = memref.LoadOp(matrix.memref, [build.index(row), build.index(col)])
         there = Block([load, scf.YieldOp(load.result)])
         outside = Block([scf.YieldOp(padding)])
-        condition = build.insert(arith.AndiOp(*fits))
+        condition = build.both(*fits)
         regions = Region(there), Region(outside)
         return build.insert(scf.IfOp(condition, [padding.type], *regions))
 
@@ -289,7 +289,7 @@ class Evaluator:
         wanted = build.insert(
             arith.XoriOp(missing, self.constant(IntegerType(1), 1, lanes))
         )
-        return build.insert(arith.AndiOp(mask, wanted))
+        return build.both(mask, wanted)
 
 
 def _key(index: Index) -> object:
@@ -318,8 +318,7 @@ def _elementwise(ev: Evaluator, op: Operation, at: At) -> SSAValue:
     ):
         raise InternalError(f"`{op.name}` cannot be evaluated element by element")
     operands = [ev.eval(operand, at) for operand in op.operands]
-    type_ = op.results[0].type
-    assert is_vector(type_)
+    type_ = vector_type(op.results[0])
     element = type_.element_type
     result = element if at.lanes == 1 else VectorType(element, [at.lanes])
     cls = math.FmaOp if isinstance(op, vector.FmaOp) else type(op)
@@ -408,8 +407,7 @@ def _tile_broadcast(ev: Evaluator, op: Operation, at: At) -> SSAValue:
 def _load_tile(ev: Evaluator, op: xetile.LoadTileOp, at: At) -> SSAValue:
     tile = ev.state.tiles[op.tile]
     assert isinstance(tile, TileAt)
-    type_ = op.results[0].type
-    assert is_vector(type_)
+    type_ = vector_type(op.results[0])
     padding = _padding(ev, op.padding, type_.element_type, at.lanes)
     ev.loads[op] = None
     if at.lanes == 1:
@@ -434,8 +432,7 @@ def _load_gather(ev: Evaluator, op: xetile.LoadGatherOp, at: At) -> SSAValue:
     """Elements by their own index; what is masked off or outside is padding."""
     tile = ev.state.tiles[op.tile]
     assert isinstance(tile, ScatterTile)
-    type_ = op.results[0].type
-    assert is_vector(type_)
+    type_ = vector_type(op.results[0])
     ev.loads[op] = None
     build = ev.place(at)
     run = run_lanes(ev, tile, op.mask, at)

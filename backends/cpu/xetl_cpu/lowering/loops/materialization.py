@@ -16,8 +16,8 @@ from xetl.transforms.diagnostics import remark
 from xetl_cpu.dialect import BrgemmTileOp
 from xetl_cpu.lowering.loops.reads import leaves
 from xetl_cpu.lowering.loops.reductions import reduce_rows
-from xetl_cpu.lowering.loops.state import Buffer, State, shape_of
-from xetl_cpu.lowering.loops.stores import element_of, write
+from xetl_cpu.lowering.loops.state import Buffer, State, element_of, shape_of
+from xetl_cpu.lowering.loops.stores import write
 from xetl_cpu.lowering.tiles import may_alias, may_write, tile_root, written_root
 
 
@@ -31,7 +31,7 @@ def materialize(state: State, value: SSAValue, op: Operation) -> Buffer:
     found = state.buffers.get(value)
     if found is not None:
         return found
-    buffer = state.allocate(shape_of(value), element_of(value))
+    buffer = state.room_for(value)
     owner = value.owner
     if isinstance(owner, Operation):
         rows, cols = shape_of(value)
@@ -58,7 +58,7 @@ def materialize_cast(state: State, value: SSAValue, op: Operation) -> bool:
     if reduction is None or cast is None or len(list(value.uses)) != 2:
         return False
     result = cast.results[0]
-    buffer = state.allocate(shape_of(result), element_of(result))
+    buffer = state.room_for(result)
     _reduce_and_keep(state, reduction, (result, buffer), op)
     state.buffers[result] = buffer
     return True

@@ -15,7 +15,6 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from xetl.dialects.base import Index
-from xetl.dialects.kinds_of_types import is_memref
 from xetl.dialects.upstream import arith, memref, scf, vector
 from xetl.dialects.xetile import StoreTileOp, TileType
 from xetl.ir.builder import Builder
@@ -43,10 +42,11 @@ from xetl_cpu.lowering.loops.state import (
     Matrix,
     State,
     TileAt,
+    element_of,
     reinterpret,
     view_of,
 )
-from xetl_cpu.lowering.loops.stores import element_of, write
+from xetl_cpu.lowering.loops.stores import write
 from xetl_cpu.lowering.tiles import may_alias, tile_root
 from xetl_cpu.machine import LINE
 from xetl_cpu.microkernels import Blocking
@@ -93,7 +93,7 @@ def lower_brgemm(state: State, op: BrgemmTileOp) -> None:
         lambda inside: multiply_in_place(inside, op, a, b, extents, result),
         lambda inside: product.emit(inside, is_own),
     )
-    _either(build, build.insert(arith.AndiOp(is_own, there)), ways)
+    _either(build, build.both(is_own, there), ways)
 
 
 @record()
@@ -232,8 +232,6 @@ def _factor(
 def _buffer_factor(buffer: Buffer, transposed: bool, build: Builder) -> Factor:
     rows, cols = buffer.shape
     base = buffer.memref
-    type_ = base.type
-    assert is_memref(type_)
     if buffer.is_column:
         base = reinterpret(build, base, 0, (rows, 1), (1, 1))
     matrix = Matrix(base, rows, cols)
@@ -367,10 +365,7 @@ class _Chunk(_Product):
             facts.append(build.compare("eq", rest, 0))
         if blocking.uses_tiles:
             facts += self._suits_tiles()
-        enough, *others = facts
-        for other in others:
-            enough = build.insert(arith.AndiOp(enough, other))
-        return enough
+        return build.both(*facts)
 
     def _suits_tiles(self) -> list[SSAValue]:
         """Whether rows of A begin on lines, an odd number of lines apart.

@@ -9,8 +9,7 @@ from __future__ import annotations
 from xdsl.dialects.builtin import VectorType
 from xdsl.ir import SSAValue
 
-from xetl.dialects.base import Index
-from xetl.dialects.kinds_of_types import is_vector
+from xetl.dialects.base import Index, vector_type
 from xetl.dialects.upstream import arith, memref, scf, vector
 from xetl.dialects.xetile import TileMmaOp
 from xetl.ir.builder import Builder
@@ -18,8 +17,8 @@ from xetl_cpu.dialect import BrgemmTileOp, SkinnyGemmOp
 from xetl_cpu.lowering.loops.evaluate import Evaluator
 from xetl_cpu.lowering.loops.materialization import materialize
 from xetl_cpu.lowering.loops.nest import COLUMNS, At, open_nest, splat
-from xetl_cpu.lowering.loops.state import Buffer, Factor, State, shape_of
-from xetl_cpu.lowering.loops.stores import element_of, write
+from xetl_cpu.lowering.loops.state import Buffer, Factor, State, element_of, shape_of
+from xetl_cpu.lowering.loops.stores import write
 from xetl_cpu.microkernels import Blocking
 from xetl_cpu.microkernels.gemv import is_skinny
 from xetl_cpu.microkernels.small_m_gemm import is_low
@@ -87,8 +86,7 @@ def _widened(
 
 def zeros(state: State, op: BrgemmTileOp | TileMmaOp) -> SSAValue:
     """A value of zeros in the shape of the result."""
-    type_ = op.result.type
-    assert is_vector(type_)
+    type_ = vector_type(op.result)
     splat = arith.ConstantOp.splat(0, type_)
     Builder.before(op).add(splat)
     state.dead.append(splat)
@@ -112,10 +110,7 @@ def all_exist(
     rows, k, cols = extents
     pairs = ((a.rows, rows), (a.cols, k), (b.rows, k), (b.cols, cols))
     tests = [build.compare("sge", have, wanted) for have, wanted in pairs]
-    found, *others = tests
-    for other in others:
-        found = build.insert(arith.AndiOp(found, other))
-    return found
+    return build.both(*tests)
 
 
 def multiply_in_place(

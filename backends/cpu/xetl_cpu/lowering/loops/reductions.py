@@ -24,8 +24,8 @@ from xetl.transforms.diagnostics import remark
 from xetl_cpu.lowering.loops.evaluate import Evaluator, constant_op
 from xetl_cpu.lowering.loops.nest import COLUMNS, At, Nest, lane_mask
 from xetl_cpu.lowering.loops.reads import leaves
-from xetl_cpu.lowering.loops.state import UNROLL, Buffer, State, shape_of
-from xetl_cpu.lowering.loops.stores import chunk_at, element_of, over_chunks, put, write
+from xetl_cpu.lowering.loops.state import UNROLL, Buffer, State, element_of, shape_of
+from xetl_cpu.lowering.loops.stores import chunk_at, over_chunks, put, write
 
 _LONG = 16
 """Vectors of a row that outweigh the reduction across the lanes at its end."""

@@ -189,7 +189,7 @@ def run_lanes(
         return first, None
     inside = ev.eval(run.inside, at)
     if mask is not None:
-        inside = ev.place(at).insert(arith.AndiOp(inside, ev.eval(mask, at)))
+        inside = ev.place(at).both(inside, ev.eval(mask, at))
     return first, inside
 
 
@@ -228,4 +228,4 @@ def scatter_lanes(
     inside = build.insert(arith.CmpiOp("ult", indices, size))
     if given is None:
         return indices, inside
-    return indices, build.insert(arith.AndiOp(given, inside))
+    return indices, build.both(given, inside)

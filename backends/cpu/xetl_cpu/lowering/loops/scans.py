@@ -15,8 +15,8 @@ from xetl_cpu.lowering.loops.evaluate import Evaluator, constant_op
 from xetl_cpu.lowering.loops.materialization import materialize
 from xetl_cpu.lowering.loops.nest import COLUMNS, At
 from xetl_cpu.lowering.loops.reductions import Combine
-from xetl_cpu.lowering.loops.state import Buffer, State, shape_of
-from xetl_cpu.lowering.loops.stores import chunk_at, element_of, over_chunks, put, write
+from xetl_cpu.lowering.loops.state import Buffer, State, element_of, shape_of
+from xetl_cpu.lowering.loops.stores import chunk_at, over_chunks, put, write
 
 
 def scan_tile(state: State, op: TileScanOp) -> None:

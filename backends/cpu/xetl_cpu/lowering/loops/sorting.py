@@ -36,8 +36,8 @@ from xetl.ir.builder import Builder
 from xetl.records import record
 from xetl.transforms.diagnostics import remark
 from xetl_cpu.lowering.loops.nest import lane_mask
-from xetl_cpu.lowering.loops.state import Buffer, State, shape_of
-from xetl_cpu.lowering.loops.stores import element_of, write
+from xetl_cpu.lowering.loops.state import Buffer, State, element_of, shape_of
+from xetl_cpu.lowering.loops.stores import write
 
 _SHUFFLED_BYTES = 16
 """AVX shuffles two registers by a constant within such parts, or whole parts."""

@@ -12,7 +12,7 @@ from xdsl.rewriter import InsertPoint
 
 from xetl.codegen.memref import static_strides
 from xetl.dialects import xetile
-from xetl.dialects.base import Index
+from xetl.dialects.base import Index, memref_type, vector_type
 from xetl.dialects.kinds_of_types import is_memref, is_vector
 from xetl.dialects.upstream import memref
 from xetl.errors import InternalError
@@ -45,8 +45,7 @@ class Matrix:
 
     def is_contiguous(self) -> bool:
         """True when elements of a row are known to be adjacent."""
-        type_ = self.memref.type
-        assert is_memref(type_)
+        type_ = memref_type(self.memref)
         return static_strides(type_)[-1] == 1
 
 
@@ -112,8 +111,7 @@ class Buffer:
     @property
     def is_column(self) -> bool:
         """True for the rank-1 form."""
-        type_ = self.memref.type
-        assert is_memref(type_)
+        type_ = memref_type(self.memref)
         return len(type_.get_shape()) == 1
 
 
@@ -168,6 +166,10 @@ class State:
             return Buffer(self.scratch_memref([self.padded(rows)], element), shape)
         return Buffer(self.scratch_memref([rows, self.padded(cols)], element), shape)
 
+    def room_for(self, value: SSAValue) -> Buffer:
+        """Scratch in the shape of a value."""
+        return self.allocate(shape_of(value), element_of(value))
+
     def vectors_per_trip(self, extent: int) -> int:
         """How many vectors of a row a reduction takes at once."""
         return UNROLL if extent >= self.lanes * UNROLL else 1
@@ -203,10 +205,14 @@ def shape_of(value: SSAValue) -> Shape:
     return (1, shape[0]) if shape else (1, 1)
 
 
+def element_of(value: SSAValue) -> Attribute:
+    """The element type of a vector value."""
+    return vector_type(value).element_type
+
+
 def transposed_view(base: SSAValue, rows: Index, cols: Index) -> SSAValue:
     """A view of a rank-2 memref with its dimensions exchanged, made right after it."""
-    type_ = base.type
-    assert is_memref(type_)
+    type_ = memref_type(base)
     build = Builder.after(base)
     offset, strides = view_of(base, build)
     layout = static_strides(type_)
@@ -238,8 +244,7 @@ def reinterpret(
     """A rank-2 view of the allocation under ``base``."""
     owner = base.owner
     source = owner.operands[0] if isinstance(owner, memref.ReinterpretCastOp) else base
-    type_ = source.type
-    assert is_memref(type_)
+    type_ = memref_type(source)
 
     def static(values: tuple[Index, ...]) -> list[int]:
         return [v if isinstance(v, int) else DYNAMIC_INDEX for v in values]

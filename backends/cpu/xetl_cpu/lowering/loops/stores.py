@@ -18,11 +18,10 @@ from collections.abc import Callable, Sequence
 from functools import reduce
 
 from xdsl.dialects.builtin import IntegerAttr, IntegerType, i1, i64
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Block, Operation, Region, SSAValue
 
 from xetl.codegen.types import byte_width
 from xetl.dialects.base import Index, memref_type, vector_type
-from xetl.dialects.kinds_of_types import is_vector
 from xetl.dialects.upstream import arith, memref, scf, vector
 from xetl.dialects.xetile import StoreScatterOp, StoreTileOp
 from xetl.ir.builder import Builder
@@ -95,7 +94,7 @@ def alignment(state: State, build: Builder, to: TileAt) -> Alignment | None:
     odd = build.insert(arith.AndiOp(low, last_bits))
     is_large = build.compare("sge", build.index(extent), l3)
     is_aligned = build.compare("eq", odd, 0)
-    return Alignment(lead, build.insert(arith.AndiOp(is_large, is_aligned)))
+    return Alignment(lead, build.both(is_large, is_aligned))
 
 
 def stream_in(loop: scf.ForOp, to: Alignment) -> None:
@@ -107,7 +106,7 @@ def stream_in(loop: scf.ForOp, to: Alignment) -> None:
     build, streams = Builder.before(following), to.streams
     if not isinstance(to.lead, int) and loop.lower_bound is not to.lead:
         is_first_aligned = build.compare("eq", to.lead, 0)
-        streams = build.insert(arith.AndiOp(streams, is_first_aligned))
+        streams = build.both(streams, is_first_aligned)
     for op in twin.body.block.ops:
         if isinstance(op, vector.StoreOp):
             type_ = vector_type(op.value)
@@ -130,13 +129,6 @@ def _only_moves(loop: scf.ForOp) -> bool:
 
 def _has_functions(loop: scf.ForOp) -> bool:
     return any(op.name.startswith("math.") for op in loop.body.block.ops)
-
-
-def element_of(value: SSAValue) -> Attribute:
-    """The element type of a vector value."""
-    type_ = value.type
-    assert is_vector(type_)
-    return type_.element_type
 
 
 def write(state: State, value: SSAValue, to: Buffer, op: Operation) -> None:
@@ -245,7 +237,7 @@ def _store_one(state: State, op: StoreTileOp, tile: TileAt) -> None:
         build.compare("ult", at, size)
         for at, size in ((tile.row, tile.matrix.rows), (tile.col, tile.matrix.cols))
     )
-    inside = build.when(build.insert(arith.AndiOp(row_inside, col_inside)))
+    inside = build.when(build.both(row_inside, col_inside))
     indices = [inside.index(tile.row), inside.index(tile.col)]
     inside.add(memref.StoreOp(value, tile.matrix.memref, indices))
 
@@ -287,7 +279,7 @@ def _store_lanes(
         keep = build.insert(
             arith.XoriOp(early, ev.constant(IntegerType(1), 1, at.lanes))
         )
-        mask = build.insert(arith.AndiOp(mask, keep))
+        mask = build.both(mask, keep)
     if tile.matrix.is_contiguous():
         build.add(vector.MaskedstoreOp(tile.matrix.memref, indices, mask, value))
     else:
@@ -313,7 +305,7 @@ def store_scatter(state: State, op: StoreScatterOp) -> None:
             build.add(vector.StoreOp(value, tile.memref, [indices]))
             return []
         tail = lane_mask(build, build.minus(cols, at.col), state.lanes)
-        mask = build.insert(arith.AndiOp(mask, tail))
+        mask = build.both(mask, tail)
         if run is not None:
             build.add(vector.MaskedstoreOp(tile.memref, [indices], mask, value))
         else:

@@ -209,8 +209,7 @@ def reserve(
         )
         build.add(memory)
         if packing.by_thread is not None:
-            both = arith.AndiOp(packing.by_thread, memory.is_own)
-            packing.by_thread = build.insert(both)
+            packing.by_thread = build.both(packing.by_thread, memory.is_own)
         packing.buffer, packing.is_missing = memory.memory, memory.is_missing
         packing.is_there = memory.is_there
         for name in ("is_missing", "is_there", "is_own"):
@@ -400,4 +399,4 @@ def pays_by_thread(packing: Packing, is_small: SSAValue, build: Builder) -> SSAV
     enough = build.compare("sle", build.insert(ThreadCountOp()), tiles)
     is_cheap = build.insert(arith.OriOp(enough, is_small))
     in_order = build.compare("eq", slower, 1)
-    return build.insert(arith.AndiOp(in_order, is_cheap))
+    return build.both(in_order, is_cheap)
