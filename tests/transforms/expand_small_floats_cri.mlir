@@ -8,9 +8,9 @@ func.func @product(%a: vector<8x32xf8E4M3FN>, %b: vector<32x16xf8E5M2>) -> vecto
   func.return %d : vector<8x16xf32>
 }
 
-// Half a step of it takes bf16.
+// Half a step of it takes f16.
 // CHECK-LABEL: @short
-// CHECK:       xetile.tile_mma %{{.*}}, %{{.*}} : vector<8x16xbf16>, vector<16x16xbf16> -> vector<8x16xf32>
+// CHECK:       xetile.tile_mma %{{.*}}, %{{.*}} : vector<8x16xf16>, vector<16x16xf16> -> vector<8x16xf32>
 func.func @short(%a: vector<8x16xf8E4M3FN>, %b: vector<16x16xf8E5M2>) -> vector<8x16xf32> {
   %d = xetile.tile_mma %a, %b : vector<8x16xf8E4M3FN>, vector<16x16xf8E5M2> -> vector<8x16xf32>
   func.return %d : vector<8x16xf32>

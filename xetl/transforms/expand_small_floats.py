@@ -1,9 +1,10 @@
 """expand-small-floats: floats of eight bits become i8, and arithmetic on them f32.
 
 *What*: `f8E4M3FN` and `f8E5M2` in memory, tiles and values are i8.  A conversion is
-integer arithmetic; a product takes bf16, which holds every such number, or codes where
-the device multiplies them (C an f32, whole steps of K); any other computation widens to
-f32 and rounds its result once.
+integer arithmetic; a product takes bf16 (of a device: f16, to which the way is half as
+long), both of which hold every such number, or codes where the device multiplies them
+(C an f32, whole steps of K); any other computation widens to f32 and rounds its result
+once.
 *Why*: what backends do not know they need not be taught.
 *Left alone*: what only moves elements; modules without such types.
 Raises: IRError for atomics on them.
@@ -45,6 +46,7 @@ from xdsl.dialects.builtin import (
     ModuleOp,
     StringAttr,
     bf16,
+    f16,
     f32,
 )
 from xdsl.ir import Attribute, Operation, ParametrizedAttribute, SSAValue
@@ -148,6 +150,8 @@ def extended(
     """A code, or a vector of them, as f16, bf16, f32 or f64: exact."""
     to = element_type(type_)
     on = _Arithmetic(build, value)
+    if isinstance(to, Float16Type):
+        return _as_half(on, value, form)
     code = on.cast(arith.ExtuiOp, value, _INT)
     magnitude = on.apply(arith.AndiOp, code, 0x7F)
     shifted = on.apply(arith.ShliOp, magnitude, 23 - form.fraction)
@@ -172,8 +176,29 @@ def extended(
     wide = on.cast(arith.BitcastOp, bits, f32)
     if isinstance(to, Float32Type):
         return wide
-    narrow = isinstance(to, Float16Type)
-    return on.cast(arith.TruncfOp if narrow else arith.ExtfOp, wide, to)
+    return on.cast(arith.ExtfOp, wide, to)
+
+
+def _as_half(on: _Arithmetic, value: SSAValue, form: Format) -> SSAValue:
+    """As f16, which has the exponent of f8E5M2 and one more bit than f8E4M3FN's."""
+    to, half = IntegerType(16), Float16Type()
+    if form.fraction == _HALF_FRACTION - 8:
+        code = on.apply(arith.ShliOp, on.cast(arith.ExtuiOp, value, to), 8)
+        return on.cast(arith.BitcastOp, code, half)
+    # The sign is extended over the highest bit of the exponent, which is cleared.
+    code = on.cast(arith.ExtsiOp, value, to)
+    shifted = on.apply(arith.ShliOp, code, _HALF_FRACTION - form.fraction)
+    bits = on.apply(arith.AndiOp, shifted, ~_HIGHEST)
+    # Of NaN, the last code, one more carries into that bit: the exponent of NaN again.
+    last = form.nan << _HALF_FRACTION - form.fraction
+    carry = on.apply(arith.AddiOp, bits, _HIGHEST - last)
+    bits = on.apply(arith.OriOp, bits, on.apply(arith.AndiOp, carry, _HIGHEST))
+    number = on.cast(arith.BitcastOp, bits, half)
+    return on.apply(arith.MulfOp, number, math.ldexp(1.0, _HALF_BIAS - form.bias))
+
+
+_HALF_FRACTION, _HALF_BIAS, _HIGHEST = 10, 15, 0x4000
+"""Of an f16: bits of the fraction, bias and highest bit of the exponent."""
 
 
 def truncated(build: Builder, value: SSAValue, form: Format) -> SSAValue:
@@ -226,11 +251,11 @@ class ExpandSmallFloatsPass(ModulePass):
     """See the module docstring.
 
     Attributes:
-        device: whose matrix unit may know codes, see `xetl.devices`.
+        device: whose matrix unit may know codes, see `xetl.devices`; none: a CPU.
     """
 
     name = "expand-small-floats"
-    device: str = "pvc"
+    device: str = ""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite ``op`` in place.
@@ -246,7 +271,7 @@ class ExpandSmallFloatsPass(ModulePass):
                 each.properties["precision"] = StringAttr("x".join(names))
         wide: dict[tuple[SSAValue, Attribute], SSAValue] = {}
         for each in list(op.walk()):
-            _widen(each, wide)
+            _widen(each, wide, f16 if self.device else bf16)
         conversions = [(each, _conversion(each)) for each in op.walk()]
         for each, make in conversions:
             if make is not None:
@@ -257,6 +282,8 @@ class ExpandSmallFloatsPass(ModulePass):
 
     def _multiplies(self, op: xetile.TileMmaOp) -> bool:
         """Whether the device has an instruction for a product of codes."""
+        if not self.device:
+            return False
         unit = find_device(self.device).matrix
         depth, columns = vector_type(op.b).get_shape()[-2:]
         return (
@@ -286,8 +313,12 @@ def _values(op: Operation) -> list[SSAValue]:
 # What computes does so in a wider type ----------------------------------------------
 
 
-def _widen(op: Operation, wide: dict[tuple[SSAValue, Attribute], SSAValue]) -> None:
-    """Let an operation that computes read and give wider values."""
+def _widen(
+    op: Operation,
+    wide: dict[tuple[SSAValue, Attribute], SSAValue],
+    factor: Attribute,
+) -> None:
+    """Let an operation that computes read and give wider values; products a factor."""
     if isinstance(op, _ATOMIC):
         _check_atomic(op)
     padding = op.properties.get("padding")
@@ -299,7 +330,7 @@ def _widen(op: Operation, wide: dict[tuple[SSAValue, Attribute], SSAValue]) -> N
     is_of_codes = isinstance(op, xetile.TileMmaOp) and op.precision is not None
     for index, value in enumerate(op.operands):
         if is_small(value.type) and not (is_of_codes and index < 2):
-            to = bf16 if isinstance(op, xetile.TileMmaOp) and index < 2 else f32
+            to = factor if isinstance(op, xetile.TileMmaOp) and index < 2 else f32
             key = (value, to)
             if key not in wide:
                 extend = arith.ExtfOp(value, with_element(value.type, to))

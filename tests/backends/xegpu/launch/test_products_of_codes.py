@@ -56,7 +56,7 @@ def codes(dtype: Any, shape: tuple[int, int], seed: int) -> Any:
 def names(kernel: Any, *args: Any) -> set[str]:
     """Of the products in the IR of lanes."""
     text = kernel.ir("lanes", *args, backend="xegpu", target="opencl")
-    words = ("e4m3", "e5m2", "bf16")
+    words = ("e4m3", "e5m2", "f16")
     return {word for word in words if f'_type = "{word}"' in text}
 
 
@@ -87,9 +87,9 @@ def test_what_is_multiplied(with_codes: None) -> None:
     assert names(gemm, a, b, c) == {"e4m3", "e5m2"}
     few = xetile.kernel(gemm.fn)
     text = few.ir("lanes", a, b, c, BK=16, backend="xegpu", target="opencl")
-    assert '_type = "bf16"' in text  # half a step of the matrix unit
+    assert '_type = "f16"' in text  # half a step of the matrix unit
 
 
 def test_other_devices_convert() -> None:
     a, b, c = codes(E4M3, (64, 128), 1), codes(E4M3, (128, 64), 2), aligned((64, 64))
-    assert names(gemm, a, b, c) == {"bf16"}
+    assert names(gemm, a, b, c) == {"f16"}

@@ -181,3 +181,20 @@ def test_floats_of_eight_bits_in_the_matrix_unit(types: str) -> None:
     products = [line for line in fast.splitlines() if " dpas.8x8 " in f" {line}"]
     sides = [re.findall(r":([hb]f8)", line) for line in products]
     assert sides == [[names[b], names[a]]] * 32
+
+
+@each_target
+@pytest.mark.parametrize(
+    ("dtype", "most"), [("f8e5m2", 1000 / 384), ("f8e4m3", 2860 / 384)]
+)
+def test_floats_of_eight_bits_are_converted(
+    dtype: str, most: float, target: str
+) -> None:
+    """To f16, where no instruction multiplies them: a step has 384 of a lane."""
+    text = in_steps.ir(
+        *("asm", f"{dtype}[M,K] {dtype}[K,N] f32[M,N]"),
+        **{"backend": "xegpu", "target": target, "PRECISION": None, "BK": 64},
+    )
+    step = max(loops(text.split("\n// ")[0]), key=lambda each: each.dpas)
+    assert (step.dpas, step.calls) == (64, 0)
+    assert step.instructions <= most * 384
