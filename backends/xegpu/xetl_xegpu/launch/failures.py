@@ -136,6 +136,15 @@ def out_of_memory(device: str, size: int, use: str) -> LaunchError:
     )
 
 
+def freed(name: str, device: str) -> LaunchError:
+    """An array states memory that its context does not know, or no longer."""
+    return LaunchError(
+        f"`{name}` states memory that is not allocated on `{device}`, or no more",
+        code="X0813",
+        help="keep what owns the memory alive until the launch is done",
+    )
+
+
 def elsewhere(name: str, owner: str, device: str) -> LaunchError:
     """An array in the memory of another device, or of another context."""
     return LaunchError(

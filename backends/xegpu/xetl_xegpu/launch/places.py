@@ -6,6 +6,7 @@ import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from types import SimpleNamespace
 from typing import Any
 
 from xetl.backend import Argument, ArrayView, DeviceMemory
@@ -56,6 +57,7 @@ def find_place(
     for name, arg in zip(names, args):
         if isinstance(arg, ArrayView) and arg.memory is not None:
             chosen = _with_memory(chosen, arg.memory, name)
+            _check_allocated(arg, arg.memory, chosen, name)
     return place_of(default_queue() if chosen is None else chosen)
 
 
@@ -74,6 +76,29 @@ def _with_memory(chosen: Any, memory: DeviceMemory, name: str) -> Any:
     if own != chosen or not own.is_in_order:
         own.wait()  # what was asked of it before must have happened
     return chosen
+
+
+def _check_allocated(
+    view: ArrayView, memory: DeviceMemory, queue: Any, name: str
+) -> None:
+    """Refuse memory that was freed: a GPU would be lost that reads it (7 us).
+
+    Not asked of tensors of torch, which own theirs and may map it in another way, nor
+    where kernels may read any memory of the process.
+    """
+    is_stated = memory.queue is not None and not isinstance(
+        getattr(memory.queue, "sycl_queue", None), int
+    )
+    if not is_stated or 0 in view.shape or place_of(queue).device.reads_host:
+        return
+    byte = {"data": (view.address, True), "shape": (1,), "strides": None}
+    stated = {**byte, "typestr": "|u1", "version": 1, "syclobj": queue}
+    try:
+        dpctl().memory.as_usm_memory(
+            SimpleNamespace(__sycl_usm_array_interface__=stated)
+        )
+    except ValueError:
+        raise failures.freed(name, queue.sycl_device.filter_string) from None
 
 
 @lru_cache(maxsize=64)

@@ -133,6 +133,27 @@ def increment(A, C):
     xetl.xetile.store_tile(a + 1, xetl.xetile.init_tile(C, [0], (16,)))
 
 
+def test_memory_that_was_freed(pretend: Any) -> None:
+    """A GPU that cannot read all memory would be lost."""
+    pretend(reads_host=False)
+    where = devices.default_queue()
+    a = counting((16, 16))
+    kept, gone = (usm(a, where) for _ in range(2))
+    stated = [dict(each.__sycl_usm_array_interface__) for each in (kept, gone)]
+    for each in stated:
+        each |= {"typestr": "<f4", "shape": (16, 16)}
+    there, lost = (
+        SimpleNamespace(__sycl_usm_array_interface__=each) for each in stated
+    )
+    kept.copy_from_host(a.view(np.uint8).reshape(-1))
+    scale[1](there, lost)
+    del gone
+    with pytest.raises(LaunchError, match="`C` states memory that is not") as caught:
+        xetl.xetile.kernel(scale.fn)[1](there, lost)
+    assert caught.value.code == "X0813"
+    scale[1](there, there)
+
+
 def test_memory_of_another_context() -> None:
     a = np.arange(16, dtype=np.uint8)
     here, there = usm(a, queue()), usm(a, stranger())
