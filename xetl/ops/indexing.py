@@ -292,12 +292,12 @@ def scatter_add(
         seen, batches = _seen([lines] * 3, (index, src, to))
         m, n = lines(array_of(index)).shape[-2:]
         operands: tuple[Operand | None, ...] = index, src
-        kernel, grid = scatter_columns, (cdiv(n, _STRIPE), batches.matrices, 1)
+        width = min(_STRIPE, width_of(n))
+        kernel, grid = scatter_columns, (cdiv(n, width), batches.matrices, 1)
         if along:
             kernel, grid = scatter_rows, (m, batches.matrices, 1)
             seen, operands = [None, *seen[:2], None, seen[2]], (None, index, src, None)
-        constants = (_STRIPE,)
-        launch = Launch(kernel, seen, batches.loops, grid, constants)
+        launch = Launch(kernel, seen, batches.loops, grid, (width,))
         first, add = copied(input, to, acc), Step(launch, (*operands, to))
         some = [first, add] if size_of(index.shape) else [first]
         return some if to is made[0] else [*some, copied(to, made[0], acc)]
