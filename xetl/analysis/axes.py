@@ -67,6 +67,11 @@ def arguments_of(op: Operation) -> list[BlockArgument]:
     return [a for region in op.regions for block in region.blocks for a in block.args]
 
 
+def defined_by(op: Operation) -> list[SSAValue]:
+    """What an operation defines: results, and arguments of its blocks."""
+    return [*op.results, *arguments_of(op)]
+
+
 def tile_classes(ops: Iterable[Operation]) -> Classes:
     """Tiles that are one variable, moved or carried: classes of ``(tile, 0)``."""
     classes = Classes()

@@ -28,6 +28,7 @@ from xetl.analysis.axes import (
     Slice,
     arguments_of,
     count_elements,
+    defined_by,
     takes_inner_dimensions_whole,
 )
 from xetl.analysis.control_flow import carried_together
@@ -57,7 +58,7 @@ def unblock(
     What looks at the dimensions of blocks keeps its values in blocks.
     """
     operations = list(op.walk())
-    if not any(is_blocked(value.type) for o in operations for value in _values(o)):
+    if not any(is_blocked(value.type) for o in operations for value in defined_by(o)):
         return
     stuck = values_that_stay_blocked(op)
     for each in operations:
@@ -68,11 +69,6 @@ def unblock(
 def unblocked_tile(type_: xetile.TileType) -> xetile.TileType:
     """The same tile without ``inner_blocks``."""
     return type_.replace(inner_blocks=())
-
-
-def _values(op: Operation) -> list[SSAValue]:
-    """What an operation defines: results, and arguments of its blocks."""
-    return [*op.results, *arguments_of(op)]
 
 
 def _unblocked_vector(type_: Attribute) -> Attribute:
@@ -101,7 +97,7 @@ def _rewrite(
     if isinstance(op, Slice) and is_blocked(op.result.type):
         rows, columns = vector_type(op.result).get_shape()[2:]
         count_elements(op, (rows, columns))
-    for value in _values(op):
+    for value in defined_by(op):
         type_ = value.type
         if value in stuck or not is_blocked(type_):
             continue

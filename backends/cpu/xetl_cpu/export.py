@@ -23,7 +23,7 @@ from xetl_cpu.build import llvm_text, optimised
 from xetl_cpu.emit.kernel import KERNEL
 from xetl_cpu.emit.log import log_operations
 from xetl_cpu.image import build_image
-from xetl_cpu.launch.slots import FIRST_ARGUMENT
+from xetl_cpu.launch.slots import FIRST_ARGUMENT, slots_of
 from xetl_cpu.pipeline import IMPORTS, stored_arguments
 from xetl_cpu.targets import INLINE, Target, find_target, target_machine
 
@@ -127,7 +127,7 @@ def _slots(signature: Signature) -> dict[str, int]:
     for param in signature.params:
         if not isinstance(param, ConstParam):
             found[param.name] = at
-            at += 1 + 2 * param.rank if isinstance(param, ArrayParam) else 1
+            at += slots_of(param)
     return found
 
 
@@ -253,7 +253,7 @@ def _function(
     taken += ["xetl_workspace *workspace"]
     indent = " " * (len(f"static inline int {name}("))
     head = f"static inline int {name}(" + f",\n{indent}".join(taken) + ")"
-    words = FIRST_ARGUMENT + sum(map(_words, params))
+    words = FIRST_ARGUMENT + sum(map(slots_of, params))
     tiles = ["    if (xetl_permit_tiles()) return XETL_ERROR_TILES;"]
     return [
         head,
@@ -266,10 +266,6 @@ def _function(
         f"    return xetl_launch({name}_kernel, slots, grid, workspace);",
         "}",
     ]
-
-
-def _words(param: ArrayParam | ScalarParam) -> int:
-    return 1 + 2 * param.rank if isinstance(param, ArrayParam) else 1
 
 
 def _declared(param: ArrayParam | ScalarParam, is_stored: bool) -> str:

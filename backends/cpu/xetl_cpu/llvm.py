@@ -30,7 +30,7 @@ F64: Type = ir.DoubleType()
 
 _INTEGERS = {"i1": I1, "i8": I8, "i16": I16, "i32": I32, "i64": I64}
 _FLOATS = {"f16": F16, "bf16": BF16, "f32": F32, "f64": F64}
-_BY_NAME = _INTEGERS | _FLOATS
+_BY_NAME = _INTEGERS | _FLOATS | {"ptr": PTR}
 
 
 def element_type(name: str) -> Type:
@@ -87,6 +87,12 @@ def define(
     for argument, (label, _) in zip(function.args, params, strict=True):
         argument.name = label
     return function
+
+
+def parameters(text: str) -> tuple[tuple[str, Type], ...]:
+    """Names and types of what is written as in LLVM: ``"ptr a, i64 k, i1 add"``."""
+    pairs = (each.split() for each in text.split(","))
+    return tuple((name, _BY_NAME[type_]) for type_, name in pairs)
 
 
 def leave_as_it_is(function: Function) -> None:

@@ -19,7 +19,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue, Use
 
 from xetl.analysis.affine import is_non_negative
-from xetl.analysis.axes import arguments_of, tile_classes
+from xetl.analysis.axes import defined_by, tile_classes
 from xetl.dialects import xetile
 from xetl.dialects.base import Index, memref_type
 from xetl.dialects.kinds_of_types import is_memref
@@ -89,7 +89,7 @@ def replace_tiles(block: Block, tiles: Descriptors, access: Access) -> None:
 def _carries(op: Operation, tiles: Descriptors) -> bool:
     if not isinstance(op, scf.ForOp | scf.IfOp | scf.WhileOp):
         return False
-    return any(map(tiles.knows, (*op.results, *arguments_of(op))))
+    return any(map(tiles.knows, defined_by(op)))
 
 
 # Where a tile starts ----------------------------------------------------------------
@@ -242,7 +242,7 @@ def families(ops: Sequence[Operation]) -> list[Family]:
     classes = tile_classes(ops)
     found: dict[SSAValue, Family] = {}
     for op in ops:
-        for tile in (*op.results, *arguments_of(op)):
+        for tile in defined_by(op):
             if isinstance(tile.type, xetile.TileType):
                 root = classes.find((tile, 0))[0]
                 found.setdefault(root, Family()).members.append(tile)

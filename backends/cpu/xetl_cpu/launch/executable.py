@@ -32,7 +32,7 @@ from typing import Any
 from xetl.backend import Argument, ArrayView, Executable
 from xetl.errors import InternalError
 from xetl.imports import import_whole
-from xetl.language.signature import ArrayParam, ConstParam, Signature
+from xetl.language.signature import ConstParam, Signature
 from xetl.locks import ForkSafeLock
 from xetl.runtime.log import read_records, show
 from xetl.settings import config
@@ -46,6 +46,7 @@ from xetl_cpu.launch.slots import (
     THREADS,
     WORKSPACE,
     WORKSPACE_BYTES,
+    slots_of,
 )
 from xetl_cpu.launch.threads import SERIAL, ThreadLayer, on_layer_lost, thread_layer
 from xetl_cpu.launch.workspace import Workspace, borrowed_workspace
@@ -182,7 +183,7 @@ class CpuExecutable(Executable):
         self.meta = meta
         self.signature = signature
         self._packed: int | None = meta.get("packed")
-        self._slots = FIRST_ARGUMENT + sum(map(_slots_of, signature.params))
+        self._slots = FIRST_ARGUMENT + sum(map(slots_of, signature.params))
 
     @property
     def fast(self) -> Callable[..., int] | None:
@@ -303,12 +304,6 @@ def _run_alone(_: ThreadLayer) -> None:
 
 _running: list[Any] = []
 on_layer_lost(_run_alone)
-
-
-def _slots_of(param: object) -> int:
-    if isinstance(param, ConstParam):
-        return 0
-    return 1 + 2 * param.rank if isinstance(param, ArrayParam) else 1
 
 
 def words_of(arg: Argument) -> tuple[int, ...]:

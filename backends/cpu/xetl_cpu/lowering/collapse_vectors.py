@@ -15,10 +15,11 @@ from __future__ import annotations
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, VectorType
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Operation
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
+from xetl.analysis.axes import defined_by
 from xetl.dialects.kinds_of_types import is_dense, is_vector
 from xetl.dialects.literals import make_splat, splat_value
 from xetl.dialects.upstream import arith, gpu, vector
@@ -43,7 +44,7 @@ def _collapse(kernel: gpu.FuncOp) -> None:
     operations = list(kernel.walk())
     kept = {1, 2, 4} if any(map(_has_blocks, operations)) else {1, 2}
     for op in operations:
-        for value in _values(op):
+        for value in defined_by(op):
             type_ = value.type
             if not is_vector(type_) or type_.get_num_dims() in kept:
                 continue
@@ -57,18 +58,12 @@ def _collapse(kernel: gpu.FuncOp) -> None:
             Rewriter.replace_op(op, [], [op.source])
 
 
-def _values(op: Operation) -> list[SSAValue]:
-    """Results, and arguments of blocks."""
-    arguments = [a for region in op.regions for b in region.blocks for a in b.args]
-    return [*op.results, *arguments]
-
-
 def _has_blocks(op: Operation) -> bool:
     if isinstance(op, TilePackOp | TileUnpackOp):
         return True
     return any(
         isinstance(value.type, TileType) and value.type.inner_blocks is not None
-        for value in _values(op)
+        for value in defined_by(op)
     )
 
 

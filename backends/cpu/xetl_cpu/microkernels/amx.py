@@ -23,7 +23,6 @@ from dataclasses import replace
 from itertools import product
 
 from xetl_cpu.llvm import (
-    I1,
     I8,
     I32,
     I64,
@@ -36,6 +35,7 @@ from xetl_cpu.llvm import (
     const,
     define,
     ir,
+    parameters,
     vector,
 )
 from xetl_cpu.machine import LINE
@@ -190,9 +190,10 @@ def _emit_finish(
     ``column`` on, are stored, and if ``add`` (i1), what is in ``c`` is added before.
     What follows is as for `emit_block_gemm`.
     """
-    numbers = ((each, I64) for each in ("top", "first", "count", "column"))
-    parameters = (("turn", PTR), ("c", PTR), *numbers, ("add", I1))
-    function = define(module, name, VOID, parameters + OUTPUT if out else parameters)
+    given = parameters(
+        "ptr turn, ptr c, i64 top, i64 first, i64 count, i64 column, i1 add"
+    )
+    function = define(module, name, VOID, given + OUTPUT if out else given)
     function.attributes.add("noinline")
     turn, c, top, first, count, column, add, *to = function.args
     builder = Builder(function.append_basic_block("entry"))

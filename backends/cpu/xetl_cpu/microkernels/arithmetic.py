@@ -111,8 +111,7 @@ class Arithmetic:
         """``total + a * b`` in every lane, ``k_pack`` products each."""
         lanes = total.type.count
         if self.instruction == "fma":
-            name = f"llvm.fma.v{lanes}{self.accumulator}"
-            return builder.intrinsic(name, total.type, [a, b, total])
+            return self.fma(builder, a, b, total)
         if self.instruction == "dpbf16":
             pairs = [builder.bitcast(x, vector(BF16, 2 * lanes)) for x in (a, b)]
             name = f"llvm.x86.avx512bf16.dpbf16ps.{lanes * 32}"
@@ -125,6 +124,11 @@ class Arithmetic:
         # Which operand's bytes are unsigned now that A may have been moved?
         unsigned, signed = (b, a) if self.unsigned[1] else (a, b)
         return self._dot_bytes(builder, unsigned, signed, total)
+
+    def fma(self, builder: Builder, a: Value, b: Value, total: Value) -> Value:
+        """``total + a * b`` in every lane, all of the accumulator's type."""
+        name = f"llvm.fma.v{total.type.count}{self.accumulator}"
+        return builder.intrinsic(name, total.type, [a, b, total])
 
     def surplus(self, builder: Builder, b: Value, total: Value) -> Value:
         """``total`` and what moving A adds to the lanes of ``b``; `moves_a` holds."""

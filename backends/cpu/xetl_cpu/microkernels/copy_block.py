@@ -24,7 +24,6 @@ from xetl.records import record
 from xetl_cpu.llvm import (
     I32,
     I64,
-    PTR,
     VOID,
     Builder,
     Function,
@@ -33,6 +32,7 @@ from xetl_cpu.llvm import (
     Value,
     const,
     define,
+    parameters,
     vector,
 )
 from xetl_cpu.microkernels.elements import bits_of, convert
@@ -40,16 +40,9 @@ from xetl_cpu.targets import Target
 
 Unit = Literal["major", "minor"]
 
-PARAMS = (
-    ("src", PTR),
-    ("stride_major", I64),
-    ("stride_minor", I64),
-    ("valid_major", I64),
-    ("valid_minor", I64),
-    ("major", I64),
-    ("minor", I64),
-    ("dst", PTR),
-    ("ldd", I64),
+PARAMS = parameters(
+    "ptr src, i64 stride_major, i64 stride_minor, i64 valid_major, i64 valid_minor, "
+    "i64 major, i64 minor, ptr dst, i64 ldd"
 )
 
 
@@ -202,13 +195,13 @@ class Block:
         self.builder.call(function, given)
 
 
-_BOUNDS = ("group", "group_stop", "minor", "minor_stop")
+_BOUNDS = parameters("i64 group, i64 group_stop, i64 minor, i64 minor_stop")
 
 
 def emit_copy_elements(module: Module, target: Target, kind: CopyKind) -> Function:
     """Get or create the copy of the part from (group, minor) up to the stops."""
     kind = replace(kind, minor=0, unit=None)
-    params = (*PARAMS[:5], ("dst", PTR), ("ldd", I64), *((x, I64) for x in _BOUNDS))
+    params = (*PARAMS[:5], *PARAMS[7:], *_BOUNDS)
     function, builder = define_copy(module, target, kind, "elements", params)
     if builder is None:
         return function

@@ -122,7 +122,7 @@ class _Skinny(Streamed):
             aligned = self.blocking.arithmetic.accumulator_bytes
             total = builder.load(place, typ=b_vectors[0].type, align=aligned)
             for word, b_vector in zip(words, b_vectors, strict=True):
-                total = self._multiply_add(word, b_vector, total)
+                total = self.blocking.arithmetic.fma(builder, word, b_vector, total)
             builder.store(total, place, aligned)
 
     def dot_columns_of_b(self) -> None:
@@ -174,7 +174,7 @@ class _Skinny(Streamed):
         )
         pairs = [(one, other) for one in a_vectors for other in b_vectors]
         return [
-            self._multiply_add(*pair, total)
+            self.blocking.arithmetic.fma(builder, *pair, total)
             for pair, total in zip(pairs, sums, strict=True)
         ]
 
@@ -235,7 +235,3 @@ class _Skinny(Streamed):
         return builder.bitcast(
             convert(builder, bits, dtype, total), vector(self._total, lanes)
         )
-
-    def _multiply_add(self, a: Value, b: Value, total: Value) -> Value:
-        kind = f"v{total.type.count}{self.blocking.arithmetic.accumulator}"
-        return self.builder.intrinsic(f"llvm.fma.{kind}", total.type, [a, b, total])

@@ -1,29 +1,14 @@
 """The parameters of products, whoever emits them."""
 
 from xetl.records import record
-from xetl_cpu.llvm import I1, I64, PTR, Builder, Type, Value
+from xetl_cpu.llvm import Builder, Type, Value, parameters
 from xetl_cpu.microkernels.blocking import Blocking
 
-_BLOCK_GEMM: tuple[tuple[str, Type], ...] = (
-    ("a", PTR),
-    ("lda", I64),
-    ("rows", I64),
-    ("k", I64),
-    ("b", PTR),
-    ("panel_stride", I64),
-    ("panels", I64),
-    ("c", PTR),
-    ("accumulate", I1),
-    ("later", PTR),
-    ("later_stride", I64),
-    ("pieces", I64),
+_BLOCK_GEMM = parameters(
+    "ptr a, i64 lda, i64 rows, i64 k, ptr b, i64 panel_stride, i64 panels, ptr c, "
+    "i1 accumulate, ptr later, i64 later_stride, i64 pieces"
 )
-
-OUTPUT: tuple[tuple[str, Type], ...] = (
-    ("out", PTR),
-    ("out_stride", I64),
-    ("cols", I64),
-)
+OUTPUT = parameters("ptr out, i64 out_stride, i64 cols")
 
 
 def block_gemm_parameters(out: str | None) -> tuple[tuple[str, Type], ...]:
@@ -31,15 +16,8 @@ def block_gemm_parameters(out: str | None) -> tuple[tuple[str, Type], ...]:
     return _BLOCK_GEMM if out is None else _BLOCK_GEMM + OUTPUT
 
 
-STREAMING_PARAMETERS: tuple[tuple[str, Type], ...] = (
-    ("a", PTR),
-    ("lda", I64),
-    ("rows", I64),
-    ("k", I64),
-    ("b", PTR),
-    ("ldb", I64),
-    ("n", I64),
-    ("c", PTR),
+STREAMING_PARAMETERS = parameters(
+    "ptr a, i64 lda, i64 rows, i64 k, ptr b, i64 ldb, i64 n, ptr c"
 )
 """Of a product that reads B where it is."""
 

@@ -34,6 +34,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
+from xetl.analysis.axes import defined_by
 from xetl.codegen.types import byte_width
 from xetl.dialects.base import memref_type
 from xetl.dialects.kernel_attributes import SUBGROUPS, TEXT
@@ -99,8 +100,7 @@ def check_types(kernel: Operation) -> None:
         IRError: there is no code for some.
     """
     for op in kernel.walk():
-        arguments = [a for region in op.regions for b in region.blocks for a in b.args]
-        for value in (*op.results, *arguments):
+        for value in defined_by(op):
             element = getattr(value.type, "element_type", value.type)
             if isinstance(element, AnyFloat) and not isinstance(element, _FLOATS):
                 floats = "floats are f16, bf16, f32, f64 or tf32"

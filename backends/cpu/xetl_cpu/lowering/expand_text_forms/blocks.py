@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
-from xetl.analysis.axes import arguments_of
+from xetl.analysis.axes import defined_by
 from xetl.dialects import xetile
 from xetl.dialects.base import ints_of, vector_type
 from xetl.dialects.kinds_of_types import is_vector
@@ -38,7 +38,7 @@ def make_blocks(kernel: gpu.FuncOp) -> None:
     if not values_that_stay_blocked(kernel):
         return
     for op in list(kernel.walk()):
-        for value in (*op.results, *arguments_of(op)):
+        for value in defined_by(op):
             if isinstance(value.type, xetile.TileType) and value.type.inner_blocks:
                 Rewriter.replace_value_with_new_type(value, unblocked_tile(value.type))
     for op in list(kernel.walk()):

@@ -23,6 +23,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
+from xetl.analysis.axes import defined_by
 from xetl.dialects.base import Index, element_type, vector_type
 from xetl.dialects.kinds_of_types import is_dense, is_memref, is_vector
 from xetl.dialects.literals import with_type
@@ -116,7 +117,7 @@ def as_f32(kernel: gpu.FuncOp) -> None:
     products = [o for o in operations if _is_product(o)]
     casts = [o for o in operations if _is_rounding(o)]
     for op in operations:
-        for value in _values(op):
+        for value in defined_by(op):
             _replace(op, value)
     inputs = [argument.type for argument in kernel.body.block.args]
     kernel.function_type = FunctionType.from_lists(inputs, [])
@@ -154,11 +155,6 @@ def _is_rounding(op: Operation) -> bool:
 def is_tf32(type_: Attribute) -> bool:
     """True for tf32 and vectors of it."""
     return isinstance(element_type(type_), FloatTF32Type)
-
-
-def _values(op: Operation) -> list[SSAValue]:
-    arguments = [a for region in op.regions for b in region.blocks for a in b.args]
-    return [*op.results, *arguments]
 
 
 def _replaced(type_: Attribute) -> Attribute:
