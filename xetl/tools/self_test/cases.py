@@ -15,6 +15,7 @@ from xetl.xetile import f32, f64, i32
 
 _BF16 = np.dtype(ml_dtypes.bfloat16)
 _E4M3 = np.dtype(ml_dtypes.float8_e4m3fn)
+_E5M2 = np.dtype(ml_dtypes.float8_e5m2)
 _SUMS = {"f4": f32, "f8": f64, "i4": i32}
 _ROWS, _COLUMNS = 40, 96
 
@@ -111,6 +112,7 @@ def _products() -> Iterator[Case]:
         ("u1", "i1", "i4", None),
         ("f8", "f8", "f8", None),
         (_E4M3, _E4M3, "f4", None),
+        (_E5M2, _E4M3, "f4", None),
     ]
     for a, b, c, precision in kinds:
         names = dict.fromkeys([np.dtype(a).name, np.dtype(b).name])

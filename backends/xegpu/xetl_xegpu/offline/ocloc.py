@@ -16,6 +16,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from signal import Signals
 
 from platformdirs import user_cache_path
 
@@ -176,7 +177,7 @@ def compile_spirv(
         command += ["-options", options]
         done = run(command, folder)
         if done.returncode or not (folder / "kernel.bin").exists():
-            raise refused(target, done.stdout)
+            raise refused(target, done.stdout, -done.returncode)
         command = [ocloc, "disasm", "-file", "kernel.bin", "-device", device]
         shown = run([*command, "-dump", "parts"], folder)
         if not (folder / "parts" / ".ze_info").exists():
@@ -185,11 +186,18 @@ def compile_spirv(
         return replace(found, binary=(folder / "kernel.bin").read_bytes())
 
 
-def refused(target: str, log: str) -> LaunchError:
-    """The compiler would not have a module: our mistake, or a compiler too old."""
+def refused(target: str, log: str, killer: int = 0) -> LaunchError:
+    """The compiler would not have a module: our mistake, or a compiler too old.
+
+    Args:
+        target: of the kernel.
+        log: what it printed.
+        killer: the signal that ended it, if above 0.
+    """
     lines = [line for line in log.splitlines() if line.strip()]
+    did = f"was ended by {Signals(killer).name} on" if killer > 0 else "refused"
     return LaunchError(
-        f"Intel's offline compiler refused a kernel for `{target}`",
+        f"Intel's offline compiler {did} a kernel for `{target}`",
         code="X0841",
         notes=lines[-6:],
         help="compilers before 24.x do not know these builtins: "

@@ -83,6 +83,18 @@ def test_the_setting_comes_first_and_must_name_a_program(
     assert caught.value.notes == ("broken",)
 
 
+def test_a_compiler_that_dies_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "ocloc"
+    program.write_text("#!/bin/sh\necho 'malloc(): invalid size'; kill -ABRT $$\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("XETL_OCLOC", str(program))
+    with pytest.raises(LaunchError, match="was ended by SIGABRT on") as caught:
+        compile_spirv(b"", "pvc")
+    assert caught.value.notes == ("malloc(): invalid size",)
+
+
 def test_a_program_that_cannot_be_started_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
