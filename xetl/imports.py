@@ -12,15 +12,11 @@ import gc
 import importlib
 import sys
 import threading
-import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from functools import partial
 from types import FrameType, ModuleType
 from typing import Any
-
-_INTERVAL = 0.0005
-"""Seconds between looks at a module that loads, which takes 100 times as long."""
 
 _MOST_NEW = 400_000
 """Objects after which the garbage collector looks all the same."""
@@ -108,8 +104,8 @@ def import_whole(name: str) -> ModuleType:
     """The module called ``name``, loaded by a thread that no handler interrupts.
 
     Handlers run in the main thread, which waits here; what they raise ends the waiting.
-    The module is then loaded all the same, and the next call waits for it. There is
-    no lock to wait with that an exception could not leave in a wrong state.
+    The module is then loaded all the same, and the next call waits for it. The lock
+    to wait with is of this call alone: an exception may leave it taken.
     """
     module = sys.modules.get(name)
     spec = getattr(module, "__spec__", None)
@@ -120,9 +116,10 @@ def import_whole(name: str) -> ModuleType:
         with _loading():
             return importlib.import_module(name)
     found: list[ModuleType | BaseException] = []
-    _thread.start_new_thread(_load, (name, found))
-    while not found:
-        time.sleep(_INTERVAL)
+    is_loading = _thread.allocate_lock()
+    is_loading.acquire()
+    _thread.start_new_thread(_load, (name, found, is_loading))
+    is_loading.acquire()
     if isinstance(found[0], BaseException):
         raise found[0]
     return found[0]
@@ -138,9 +135,13 @@ def _is_importing() -> bool:
     return False
 
 
-def _load(name: str, found: list[ModuleType | BaseException]) -> None:
+def _load(
+    name: str, found: list[ModuleType | BaseException], is_loading: _thread.LockType
+) -> None:
     try:
         with _loading():
             found.append(importlib.import_module(name))
     except BaseException as error:
         found.append(error)
+    finally:
+        is_loading.release()
