@@ -29,7 +29,9 @@ def tracked() -> list[Path]:
 def passes() -> list[Path]:
     trees = (ROOT / "xetl", ROOT / "backends")
     files = [file for tree in trees for file in tree.rglob("*.py")]
-    return sorted(file for file in files if "(ModulePass)" in file.read_text("utf-8"))
+    found = [file for file in files if "(ModulePass)" in file.read_text("utf-8")]
+    # One is no pass: it stands for those that are loaded later.
+    return sorted(file for file in found if file.name != "later_pass.py")
 
 
 def test_no_file_is_long() -> None:

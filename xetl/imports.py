@@ -125,6 +125,15 @@ def import_whole(name: str) -> ModuleType:
     return found[0]
 
 
+def late(module: str, name: str) -> Callable[..., Any]:
+    """A function of a module that is loaded when it is first called."""
+
+    def call(*given: object) -> object:
+        return getattr(import_whole(module), name)(*given)
+
+    return call
+
+
 def _is_importing() -> bool:
     """Whether this thread loads a module now: another one might wait for that."""
     frame: FrameType | None = sys._getframe()  # pyright: ignore[reportPrivateUsage]

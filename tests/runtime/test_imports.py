@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from xetl import imports
-from xetl.imports import collecting_rarely, import_whole
+from xetl.imports import collecting_rarely, import_whole, late
 
 SLOW = """
 import time
@@ -189,6 +189,14 @@ def test_methods_of_dataclasses_are_made_when_they_are_called(
         later.Pair()
     shown = "(left: int, right: float = 2.0) -> None"
     assert str(inspect.signature(later.Pair)) == shown
+
+
+def test_a_late_function_loads_its_module(package: str) -> None:
+    folder = Path(sys.path[0]) / package
+    (folder / "sums.py").write_text("def add(left, right): return left + right\n")
+    add = late(f"{package}.sums", "add")
+    assert f"{package}.sums" not in sys.modules
+    assert (add(1, 2), add("a", "b")) == (3, "ab")
 
 
 def test_what_was_loaded_is_old_at_once_and_what_was_frozen_stays(package: str) -> None:

@@ -12,8 +12,11 @@ from xetl.codegen.math import LIBRARY
 from xetl.codegen.types import byte_width
 from xetl.dialects.base import ints_of
 from xetl.dialects.kernel_attributes import SHARED, STORED
-from xetl.dialects.upstream import memref
+from xetl.dialects.memref_layout import constant_index
+from xetl.dialects.upstream import func, memref
 from xetl.dialects.walk import operations_in
+from xetl.dialects.xetile import TileMmaOp
+from xetl.dialects.xsmm import BrgemmOp, DispatchOp, TileConfigDispatchOp, TileConfigOp
 from xetl.language.signature import Signature
 from xetl.transforms.canonicalize import CanonicalizePass
 from xetl.transforms.expand_small_floats import ExpandSmallFloatsPass
@@ -22,32 +25,29 @@ from xetl.transforms.inline_calls import InlineCallsPass
 from xetl.transforms.legalize_vectors import LegalizeVectorsPass
 from xetl.transforms.unblock_values import UnblockValuesPass
 from xetl_cpu.build import assemble, assembly, llvm_text
-from xetl_cpu.dialect import CPU, XSMM, PackedMemoryOp
+from xetl_cpu.dialect import (
+    CPU,
+    XSMM,
+    BlockOp,
+    BrgemmTileOp,
+    PackedMemoryOp,
+    ThreadTilesOp,
+)
 from xetl_cpu.emit.kernel import KERNEL, kernel_of
 from xetl_cpu.emit.log import entry_of, log_operations
 from xetl_cpu.image import DEFAULT_IMPORTS, build_image
+from xetl_cpu.later_pass import LaterPass
 from xetl_cpu.library.functions import FUNCTIONS
 from xetl_cpu.lowering.clamp_tile_offsets import ClampTileOffsetsPass
 from xetl_cpu.lowering.collapse_vectors import CollapseVectorsPass
-from xetl_cpu.lowering.compute_operands import ComputeOperandsPass
-from xetl_cpu.lowering.convert_block_gemm_to_brgemm import ConvertBlockGemmToBrgemmPass
 from xetl_cpu.lowering.convert_xetile_to_loops import ConvertXetileToLoopsPass
-from xetl_cpu.lowering.convert_xsmm_to_calls import ConvertXsmmToCallsPass, dispatches
 from xetl_cpu.lowering.expand_text_forms import ExpandTextFormsPass
 from xetl_cpu.lowering.fuse_row_loops import FuseRowLoopsPass
-from xetl_cpu.lowering.hoist_amx_config import HoistAmxConfigPass
-from xetl_cpu.lowering.hoist_dispatch import HoistDispatchPass
 from xetl_cpu.lowering.hoist_launch_invariants import HoistLaunchInvariantsPass
-from xetl_cpu.lowering.insert_amx_config import InsertAmxConfigPass
 from xetl_cpu.lowering.materialize_grid import MaterializeGridPass
 from xetl_cpu.lowering.materialize_subgroups import MaterializeSubgroupsPass
 from xetl_cpu.lowering.order_programs import OrderProgramsPass
-from xetl_cpu.lowering.pack_operands import PackOperandsPass
 from xetl_cpu.lowering.place_values import PlaceValuesPass
-from xetl_cpu.lowering.plan_gemm import PlanGemmPass
-from xetl_cpu.lowering.raise_to_brgemm import RaiseToBrgemmPass
-from xetl_cpu.lowering.sink_products import SinkProductsPass
-from xetl_cpu.lowering.tile_gemm import TileGemmPass
 from xetl_cpu.lowering.widen_programs import WidenProgramsPass
 from xetl_cpu.targets import INLINE, find_target
 
@@ -59,10 +59,15 @@ IMPORTS = DEFAULT_IMPORTS | _LIBM | frozenset(FUNCTIONS)
 
 DIALECTS = (XSMM, CPU)
 
-_OF_SOME_TARGETS: tuple[type[ModulePass], ...] = (
-    InsertAmxConfigPass,
-    ConvertBlockGemmToBrgemmPass,
-    ConvertXsmmToCallsPass,
+_OF_PRODUCTS = (TileMmaOp, BrgemmTileOp)
+_OF_TILES = (TileConfigOp, TileConfigDispatchOp, ThreadTilesOp)
+_INSERT_CONFIG = LaterPass("insert-amx-config", (BrgemmTileOp, BrgemmOp, BlockOp))
+_HOIST_DISPATCH = LaterPass("hoist-dispatch", (DispatchOp,))
+
+_OF_SOME_TARGETS = (
+    "insert-amx-config",
+    "convert-block-gemm-to-brgemm",
+    "convert-xsmm-to-calls",
 )
 """Passes for tiles, and for products as calls of a library."""
 
@@ -85,15 +90,15 @@ def passes(target: str) -> list[ModulePass]:
         HoistLaunchInvariantsPass(),
         # After hoisting: the number of steps must stand before the programs to be
         # known when operands are computed or packed ahead of them.
-        ComputeOperandsPass(),
-        RaiseToBrgemmPass(),
+        LaterPass("compute-operands", _OF_PRODUCTS),
+        LaterPass("raise-to-brgemm", _OF_PRODUCTS),
         HoistLaunchInvariantsPass(),
-        TileGemmPass(target),
-        PlanGemmPass(target),
-        PackOperandsPass(target),
-        SinkProductsPass(),
+        LaterPass("tile-gemm", _OF_PRODUCTS, (target,)),
+        LaterPass("plan-gemm", _OF_PRODUCTS, (target,)),
+        LaterPass("pack-operands", _OF_PRODUCTS, (target,)),
+        LaterPass("sink-products", _OF_PRODUCTS),
         *_tiles(target),
-        HoistDispatchPass(),
+        _HOIST_DISPATCH,
         OrderProgramsPass(),
         PlaceValuesPass(target),
         ConvertXetileToLoopsPass(target),
@@ -109,27 +114,32 @@ def _tiles(target: str) -> list[ModulePass]:
     machine = find_target(target)
     if machine.calls != INLINE or not machine.has_amx:
         return []
-    return [InsertAmxConfigPass(), HoistAmxConfigPass("task", own=True)]
+    return [_INSERT_CONFIG, LaterPass("hoist-amx-config", _OF_TILES, ("task", True))]
 
 
 def _calls(target: str) -> list[ModulePass]:
     """Products as calls of a library, and AMX set up once a thread."""
     machine = find_target(target)
+    hoist = LaterPass("hoist-amx-config", _OF_TILES, ("thread",))
     if machine.calls == INLINE:
-        return [HoistAmxConfigPass("thread")]
+        return [hoist]
     return [
-        ConvertBlockGemmToBrgemmPass(target),
-        *([InsertAmxConfigPass()] if machine.calls_configure else []),
-        HoistDispatchPass(),
-        HoistAmxConfigPass("thread"),
-        ConvertXsmmToCallsPass(),
+        LaterPass("convert-block-gemm-to-brgemm", (BlockOp,), (target,)),
+        *([_INSERT_CONFIG] if machine.calls_configure else []),
+        _HOIST_DISPATCH,
+        hoist,
+        LaterPass("convert-xsmm-to-calls", (DispatchOp, BrgemmOp, ThreadTilesOp)),
     ]
 
 
 def opt_passes() -> dict[str, type[ModulePass]]:
     """By name; those that need a target take it as an option: ``{target=avx2}``."""
-    known = {each.name: type(each) for each in passes("host")}
-    return known | {each.name: each for each in _OF_SOME_TARGETS}
+    known = {each.name: _class_of(each) for each in passes("host")}
+    return known | {name: LaterPass(name, ()).load() for name in _OF_SOME_TARGETS}
+
+
+def _class_of(one: ModulePass) -> type[ModulePass]:
+    return one.load() if isinstance(one, LaterPass) else type(one)
 
 
 def build(module: ModuleOp, signature: Signature, target: str) -> Artifact:
@@ -166,6 +176,14 @@ def packed_argument(module: ModuleOp) -> int | None:
     """Index of the argument that is packed before the programs run."""
     found = operations_in(module, PackedMemoryOp)
     return found[0].argument.value.data if found else None
+
+
+def dispatches(module: ModuleOp) -> list[list[int]]:
+    """The arguments of each call that looks a product's kernel up."""
+    name = "xsmm_brgemm_dispatch"
+    calls = operations_in(module, func.CallOp)
+    found = [one for one in calls if one.callee.root_reference.data == name]
+    return [[constant_index(value) or 0 for value in one.operands] for one in found]
 
 
 def shared_bytes(module: ModuleOp) -> int:

@@ -12,7 +12,7 @@ from launching import BF16
 from xetl import xetile
 from xetl.xetile import constexpr, f32
 from xetl_cpu import BACKEND
-from xetl_cpu.microkernels import choose_blocking
+from xetl_cpu.microkernels.blocking import choose_blocking
 from xetl_cpu.targets import find_target
 
 FIXED = [name for name in BACKEND.targets if name != "host"]

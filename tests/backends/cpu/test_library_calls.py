@@ -21,7 +21,7 @@ from xetl_cpu.library import serve
 from xetl_cpu.library.functions import INVOKE_TYPE, Library, dispatch_type
 from xetl_cpu.library.recording import Call, recording
 from xetl_cpu.library.serve import UnusableLibraryError, find_library
-from xetl_cpu.microkernels import choose_blocking
+from xetl_cpu.microkernels.blocking import choose_blocking
 from xetl_cpu.targets import find_target
 
 BF16 = ml_dtypes.bfloat16

@@ -15,7 +15,9 @@ from native_harness import (
     undefined_symbols,
 )
 
-from xetl_cpu.microkernels import choose_blocking, emit_block_gemm, emit_pack
+from xetl_cpu.microkernels.blocking import choose_blocking
+from xetl_cpu.microkernels.gemm import emit_block_gemm
+from xetl_cpu.microkernels.packing import emit_pack
 from xetl_cpu.targets import find_target
 
 NUMPY = {

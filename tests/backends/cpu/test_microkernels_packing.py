@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from native_harness import compile_functions, fenced
 
-from xetl_cpu.microkernels import Blocking, choose_blocking, emit_pack
+from xetl_cpu.microkernels.blocking import Blocking, choose_blocking
+from xetl_cpu.microkernels.packing import emit_pack
 from xetl_cpu.targets import find_target
 
 NUMPY = {

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from native_harness import compile_functions, fenced
 
-from xetl_cpu.microkernels import choose_blocking, small_m_gemm
+from xetl_cpu.microkernels import small_m_gemm
+from xetl_cpu.microkernels.blocking import choose_blocking
 from xetl_cpu.microkernels.gemv import MOST_ROWS, emit_skinny_gemm, is_skinny
 from xetl_cpu.microkernels.small_m_gemm import emit_low_gemm, is_low
 from xetl_cpu.targets import find_target

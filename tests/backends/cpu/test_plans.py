@@ -18,7 +18,7 @@ from xetl.runtime.text_kernel import TextKernel
 from xetl.xetile import constexpr
 from xetl_cpu.dialect import XSMM, PlanAttr
 from xetl_cpu.machine import FAMILIES, LINE, Cache, Costs, Machine
-from xetl_cpu.microkernels import Blocking, choose_blocking
+from xetl_cpu.microkernels.blocking import Blocking, choose_blocking
 from xetl_cpu.targets import TARGETS, Target, find_target
 
 KB, MB = 1 << 10, 1 << 20

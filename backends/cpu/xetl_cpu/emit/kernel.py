@@ -35,16 +35,21 @@ from xetl.dialects.upstream import memref as memref_ops
 from xetl.dialects.upstream.llvm import IntToPtrOp, PointerType
 from xetl.dialects.upstream.xegpu import FenceOp
 from xetl.dialects.walk import operations_in
+from xetl.dialects.xsmm import TileConfigDispatchOp, TileConfigOp
 from xetl.errors import InternalError
+from xetl.imports import import_whole
 from xetl.runtime.log import LOG_BYTES
 from xetl_cpu.dialect import (
+    BlockGemmOp,
     CompareAndSwapOp,
     ConstantMemoryOp,
     FibersOp,
     LogOp,
+    PackOp,
+    SkinnyGemmOp,
+    ThreadTilesOp,
     ViewAddressOp,
 )
-from xetl_cpu.emit import micro_kernel_calls
 from xetl_cpu.emit.emitter import KernelEmitter
 from xetl_cpu.emit.log import emit_log, log_operations
 from xetl_cpu.launch.slots import FIRST_ARGUMENT, GRID, WORKSPACE
@@ -244,13 +249,29 @@ def _int_to_ptr(em: KernelEmitter, op: IntToPtrOp) -> None:
     em.set(op.result, em.builder.inttoptr(em.get(op.source), PTR))
 
 
+_OF_MICRO_KERNELS = (
+    PackOp,
+    BlockGemmOp,
+    SkinnyGemmOp,
+    TileConfigDispatchOp,
+    TileConfigOp,
+    ThreadTilesOp,
+)
+
+
+def _micro_kernel(em: KernelEmitter, op: Operation) -> None:
+    # Imported late: most kernels have no products.
+    calls: Any = import_whole("xetl_cpu.emit.micro_kernel_calls")
+    calls.TABLE[type(op)](em, op)
+
+
 _TABLE: EmitTable = {
     **arith.TABLE,
     **math.TABLE,
     **scf.TABLE,
     **vector.TABLE,
     **memref.TABLE,
-    **micro_kernel_calls.TABLE,
+    **dict.fromkeys(_OF_MICRO_KERNELS, _micro_kernel),
     func.CallOp: _call,
     IntToPtrOp: _int_to_ptr,
     memref_ops.AllocOp: _alloc,

@@ -28,6 +28,7 @@ from xetl.dialects.memref_layout import constant_index
 from xetl.dialects.upstream import arith, func, memref, scf
 from xetl.dialects.walk import operations_in
 from xetl.dialects.xsmm import DATA_TYPES
+from xetl.imports import late
 from xetl_cpu.dialect import (
     BlockGemmOp,
     BlockOp,
@@ -43,7 +44,6 @@ from xetl_cpu.launch.slots import PARALLEL_FOR, THREADS, WORKSPACE, WORKSPACE_BY
 from xetl_cpu.llvm import I8, I64, PTR, VOID, Builder, declare, define, leave_as_it_is
 from xetl_cpu.lowering.order_programs import order_of
 from xetl_cpu.lowering.widen_programs import IS_PROGRAMS
-from xetl_cpu.microkernels.amx import emit_configure, emit_release
 
 _TRIPS, _THREADS, _SCRATCH, _LOG, _CAPTURED = range(5)
 _HEADER = 64
@@ -320,6 +320,10 @@ TABLE: EmitTable = {
 }
 
 
+_CONFIGURE, _RELEASE = (
+    late("xetl_cpu.microkernels.amx", name)
+    for name in ("emit_configure", "emit_release")
+)
 _INVOKE = "xsmm_intel_amx_tile_config_invoke"
 _STATE_BYTES = 64
 
@@ -327,7 +331,7 @@ _STATE_BYTES = 64
 def set_up_tiles(em: KernelEmitter, op: ThreadTilesOp) -> Value | None:
     """Before a thread's first trip; gives what `give_back_tiles` wants to know."""
     if op.library is None:
-        emit_configure(em.builder)
+        _CONFIGURE(em.builder)
         return None
     state = em.builder.stack_array(I8, _STATE_BYTES)
     state.align = _STATE_BYTES
@@ -338,7 +342,7 @@ def set_up_tiles(em: KernelEmitter, op: ThreadTilesOp) -> Value | None:
 def give_back_tiles(em: KernelEmitter, op: ThreadTilesOp, state: Value | None) -> None:
     """Behind a thread's last trip."""
     if op.library is None:
-        emit_release(em.builder)
+        _RELEASE(em.builder)
     else:
         assert state is not None
         _invoke(em, em.get(op.reset), state)

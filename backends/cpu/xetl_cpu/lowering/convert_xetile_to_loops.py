@@ -30,10 +30,10 @@ from xetl.dialects.upstream import arith, gpu, memref, scf, vector
 from xetl.dialects.upstream.xegpu import FenceOp
 from xetl.dialects.walk import operations_in
 from xetl.errors import InternalError
+from xetl.imports import late
 from xetl.ir.builder import Builder
 from xetl.transforms.diagnostics import remark
 from xetl_cpu.dialect import BarrierOp, BrgemmTileOp, FibersOp, LogOp
-from xetl_cpu.lowering.loops.atomics import atomic_rmw
 from xetl_cpu.lowering.loops.carried import adjacent_dims
 from xetl_cpu.lowering.loops.control import lower_for, lower_if, lower_while
 from xetl_cpu.lowering.loops.materialization import (
@@ -41,12 +41,8 @@ from xetl_cpu.lowering.loops.materialization import (
     materialize_cast,
     snapshot_loads_before,
 )
-from xetl_cpu.lowering.loops.matmul import lower_brgemm
-from xetl_cpu.lowering.loops.plain_products import lower_mma
 from xetl_cpu.lowering.loops.reads import tell_passes
 from xetl_cpu.lowering.loops.reductions import reduce_tile
-from xetl_cpu.lowering.loops.scans import scan_tile
-from xetl_cpu.lowering.loops.sorting import sort_tile
 from xetl_cpu.lowering.loops.state import (
     Buffer,
     ScatterTile,
@@ -299,6 +295,11 @@ def _view(build: Builder, flat: SSAValue, shape: Shape) -> Buffer:
     return Buffer(reinterpret(build, flat, 0, shape, (shape[1], 1)), shape)
 
 
+def _later(module: str, name: str) -> Callable[[State, Any], None]:
+    """A rule that few kernels need."""
+    return late(f"xetl_cpu.lowering.loops.{module}", name)
+
+
 _RULES: dict[type[Operation], Callable[[State, Any], None]] = {
     xetile.InitTileOp: _init_tile,
     xetile.UpdateTileOffsetOp: _update_tile,
@@ -313,12 +314,12 @@ _RULES: dict[type[Operation], Callable[[State, Any], None]] = {
     xetile.StoreScatterOp: _sink(store_scatter),
     xetile.PrintOp: _sink(_log),
     xetile.AssertOp: _sink(_log),
-    xetile.TileScanOp: _sink(scan_tile),
-    xetile.TileSortOp: _sink(sort_tile),
-    xetile.AtomicRmwTileOp: _sink(atomic_rmw),
+    xetile.TileScanOp: _sink(_later("scans", "scan_tile")),
+    xetile.TileSortOp: _sink(_later("sorting", "sort_tile")),
+    xetile.AtomicRmwTileOp: _sink(_later("atomics", "atomic_rmw")),
     xetile.TileReduceOp: _sink(reduce_tile),
-    xetile.TileMmaOp: _sink(lower_mma),
-    BrgemmTileOp: _sink(lower_brgemm),
+    xetile.TileMmaOp: _sink(_later("plain_products", "lower_mma")),
+    BrgemmTileOp: _sink(_later("matmul", "lower_brgemm")),
     vector.ExtractOp: _extract,
     vector.ShapeCastOp: _shape_cast,
     scf.ForOp: lambda state, op: lower_for(state, op, lower_block),

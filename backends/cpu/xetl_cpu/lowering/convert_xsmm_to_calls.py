@@ -21,10 +21,8 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
-from xetl.dialects.memref_layout import constant_index
 from xetl.dialects.upstream import arith, func, memref
 from xetl.dialects.upstream.llvm import IntToPtrOp
-from xetl.dialects.walk import operations_in
 from xetl.dialects.xsmm import (
     DATA_TYPES,
     BrgemmDispatchOp,
@@ -63,14 +61,6 @@ class ConvertXsmmToCallsPass(ModulePass):
         declared = list(calls.declarations.values())
         if first is not None and declared:
             op.body.block.insert_ops_before(declared, first)
-
-
-def dispatches(module: ModuleOp) -> list[list[int]]:
-    """The arguments of each call that looks a product's kernel up."""
-    name = "xsmm_brgemm_dispatch"
-    calls = operations_in(module, func.CallOp)
-    found = [one for one in calls if one.callee.root_reference.data == name]
-    return [[constant_index(value) or 0 for value in one.operands] for one in found]
 
 
 _DISPATCHES: dict[type[DispatchOp], str] = {

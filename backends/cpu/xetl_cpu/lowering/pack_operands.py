@@ -65,7 +65,7 @@ from xetl_cpu.lowering.packing.panels import (
 from xetl_cpu.lowering.packing.plans import is_written, plan_or_say_why
 from xetl_cpu.lowering.tiles import tile_sizes
 from xetl_cpu.machine import LINE, Machine
-from xetl_cpu.microkernels import Blocking
+from xetl_cpu.microkernels.blocking import Blocking
 from xetl_cpu.microkernels.gemv import is_skinny
 from xetl_cpu.targets import find_target
 

@@ -20,7 +20,7 @@ from xdsl.utils.exceptions import VerifyException
 from xetl.dialects.walk import operations_in
 from xetl.ir.builder import Builder
 from xetl_cpu.dialect import BrgemmTileOp, dispatch_of, element_name
-from xetl_cpu.microkernels import choose_blocking
+from xetl_cpu.microkernels.blocking import choose_blocking
 from xetl_cpu.targets import find_target
 
 

@@ -21,6 +21,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xetl.dialects import xetile
 from xetl.dialects.kinds_of_types import is_vector
 from xetl.dialects.upstream import scf, vector
+from xetl.imports import late
 from xetl.ir.builder import Builder
 from xetl.transforms.diagnostics import remark
 from xetl_cpu.dialect import BrgemmTileOp
@@ -32,7 +33,6 @@ from xetl_cpu.lowering.loops.carried import (
 )
 from xetl_cpu.lowering.loops.evaluate import Evaluator
 from xetl_cpu.lowering.loops.materialization import reads_elsewhere
-from xetl_cpu.lowering.loops.matmul import accumulator
 from xetl_cpu.lowering.loops.nest import COLUMNS, At, Nest
 from xetl_cpu.lowering.loops.state import Buffer, State, element_of, shape_of
 from xetl_cpu.lowering.loops.stores import write
@@ -172,7 +172,7 @@ def _carried_buffer(state: State, body: Block, last: scf.YieldOp, index: int) ->
     producer = last.operands[index].owner
     argument = body.args[index + 1]
     if isinstance(producer, BrgemmTileOp) and _is_made_of(producer.acc, argument):
-        return accumulator(state, producer)
+        return late("xetl_cpu.lowering.loops.matmul", "accumulator")(state, producer)
     return state.room_for(argument)
 
 

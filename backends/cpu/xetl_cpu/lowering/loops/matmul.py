@@ -49,7 +49,7 @@ from xetl_cpu.lowering.loops.state import (
 from xetl_cpu.lowering.loops.stores import write
 from xetl_cpu.lowering.tiles import may_alias, tile_root
 from xetl_cpu.machine import LINE
-from xetl_cpu.microkernels import Blocking
+from xetl_cpu.microkernels.blocking import Blocking
 from xetl_cpu.microkernels.gemv import is_skinny
 from xetl_cpu.microkernels.small_m_gemm import is_low
 

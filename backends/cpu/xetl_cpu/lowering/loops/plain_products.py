@@ -19,7 +19,7 @@ from xetl_cpu.lowering.loops.materialization import materialize
 from xetl_cpu.lowering.loops.nest import COLUMNS, At, open_nest, splat
 from xetl_cpu.lowering.loops.state import Buffer, Factor, State, element_of, shape_of
 from xetl_cpu.lowering.loops.stores import write
-from xetl_cpu.microkernels import Blocking
+from xetl_cpu.microkernels.blocking import Blocking
 from xetl_cpu.microkernels.gemv import is_skinny
 from xetl_cpu.microkernels.small_m_gemm import is_low
 

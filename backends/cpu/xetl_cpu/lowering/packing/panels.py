@@ -36,7 +36,7 @@ from xetl_cpu.lowering.loops.state import Matrix, matrix_of
 from xetl_cpu.lowering.packing.bounds import bound, copied, copier
 from xetl_cpu.lowering.packing.plans import Plan, same_index, same_plan
 from xetl_cpu.lowering.tiles import tile_sizes
-from xetl_cpu.microkernels import Blocking
+from xetl_cpu.microkernels.blocking import Blocking
 
 _DTYPES = ("f64", "f32", "f16", "bf16", "i32", "i16", "i8")
 """Their places in it are how the memory of a packed operand names them."""

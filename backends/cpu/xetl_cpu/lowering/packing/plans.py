@@ -23,7 +23,7 @@ from xetl_cpu.lowering.tiles import (
     tile_sizes,
     written_root,
 )
-from xetl_cpu.microkernels import Blocking
+from xetl_cpu.microkernels.blocking import Blocking
 from xetl_cpu.microkernels.small_m_gemm import is_low
 
 _Fact = Index | str | None
