@@ -6,7 +6,6 @@ import json
 import linecache
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from html import escape
 from itertools import groupby
 from os import PathLike
 from pathlib import Path
@@ -110,8 +109,8 @@ class Explanation:
     def _repr_html_(self) -> str:
         """The page in a frame, for notebooks: its style and script stay inside."""
         if self.draw is None:
-            return f"<pre>{escape(str(self))}</pre>"
-        text = escape(self.html())
+            return f"<pre>{import_whole('html').escape(str(self))}</pre>"
+        text = import_whole("html").escape(self.html())
         return f'<iframe srcdoc="{text}" style="{_FRAME}" title="xetl"></iframe>'
 
     def __str__(self) -> str:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from xetl.codegen.division import or_one
 from xetl.codegen.emitter import EmitTable, Emitter, constant
@@ -24,26 +24,23 @@ from xetl.codegen.llvm import Value, ll
 from xetl.codegen.scf import TABLE as CONTROL
 from xetl.codegen.scf import captured, flatten, rebuild
 from xetl.dialects.kinds_of_types import is_vector
-from xetl.dialects.memref_layout import constant_index
-from xetl.dialects.upstream import arith, func, memref, scf
+from xetl.dialects.upstream import memref, scf
 from xetl.dialects.walk import operations_in
 from xetl.dialects.xsmm import DATA_TYPES
 from xetl.imports import late
 from xetl_cpu.dialect import (
-    BlockGemmOp,
     BlockOp,
     FibersOp,
     IsNewOp,
-    PackOp,
     ThreadCountOp,
     ThreadNumberOp,
     ThreadTilesOp,
 )
 from xetl_cpu.emit.emitter import KernelEmitter
+from xetl_cpu.emit.work import emit_nanoseconds, nanoseconds
 from xetl_cpu.launch.slots import PARALLEL_FOR, THREADS, WORKSPACE, WORKSPACE_BYTES
 from xetl_cpu.llvm import I8, I64, PTR, VOID, Builder, declare, define, leave_as_it_is
 from xetl_cpu.lowering.order_programs import order_of
-from xetl_cpu.lowering.widen_programs import IS_PROGRAMS
 
 _TRIPS, _THREADS, _SCRATCH, _LOG, _CAPTURED = range(5)
 _HEADER = 64
@@ -64,7 +61,7 @@ def emit_parallel(em: KernelEmitter, op: scf.ParallelOp) -> None:
     # Views of one array have parts in common.
     parts = list(dict.fromkeys(each for each in parts if not _is_constant(each)))
     scratch = b.gep(em.slot(WORKSPACE, PTR), [em.used], source_etype=I8)
-    threads = _threads(em, trips, nanoseconds(op.body.block))
+    threads = _threads(em, trips, emit_nanoseconds(em, op))
     log = em.slot(WORKSPACE, PTR)
     context = _store_context(em, [trips, threads, scratch, log, *parts])
     _deal(em, scratch, trips, threads)
@@ -112,7 +109,7 @@ def _store_context(em: KernelEmitter, parts: list[Value]) -> Value:
     return context
 
 
-def _threads(em: KernelEmitter, trips: Value, nanoseconds_each: int) -> Value:
+def _threads(em: KernelEmitter, trips: Value, nanoseconds_each: Value) -> Value:
     """How many threads to use: one where there is no pool or little work."""
     b = em.builder
     none = b.icmp_signed("==", em.slot(PARALLEL_FOR), 0)
@@ -363,41 +360,3 @@ _TAKE = 5_000
 
 SMALL = 20_000
 """Nanoseconds of work that one thread does alone."""
-
-_UNKNOWN_TRIPS = 8
-_UNKNOWN_DEPTH = 128
-_GEMM_PER_NS = 200
-_PACK_PER_NS = 4
-_CALL = 1000
-"""Of a library, for the product of a panel."""
-
-
-def nanoseconds(block: Block) -> int:
-    """Estimated time of one execution of a block: a vector operation is 1 ns."""
-    return sum(_cost(op) for op in block.ops)
-
-
-def _cost(op: Operation) -> int:
-    if isinstance(op, scf.ForOp) and IS_PROGRAMS in op.attributes:
-        return nanoseconds(op.body.block)  # at least one program
-    if isinstance(op, scf.ForOp):
-        return _trips(op) * nanoseconds(op.body.block)
-    if isinstance(op, BlockGemmOp):
-        plan = op.blocking()
-        return 2 * plan.block_m * plan.block_n * _UNKNOWN_DEPTH // _GEMM_PER_NS
-    if isinstance(op, func.CallOp):
-        return _CALL
-    if isinstance(op, PackOp):
-        plan = op.blocking()
-        rows = plan.block_n if op.is_b else plan.block_m
-        return rows * _UNKNOWN_DEPTH // _PACK_PER_NS
-    inside = [nanoseconds(b) for region in op.regions for b in region.blocks]
-    return max(inside, default=0 if isinstance(op, arith.ConstantOp) else 1)
-
-
-def _trips(loop: scf.ForOp) -> int:
-    bounds = [constant_index(loop.operands[i]) for i in range(3)]
-    lower, upper, step = bounds
-    if lower is None or upper is None or step is None or step <= 0:
-        return _UNKNOWN_TRIPS
-    return max(0, -(-(upper - lower) // step))

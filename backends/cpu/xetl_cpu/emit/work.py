@@ -1,0 +1,132 @@
+"""What a block takes to run: whether a launch is worth several threads.
+
+An estimate is made when a kernel is compiled: a vector operation is 1 ns, a loop whose
+trips nobody knows has 8, or fewer where its tile is smaller. Loops that end at a size
+of the launch (``for k in range(0, K, 64)``) are counted when it is launched.
+"""
+
+from __future__ import annotations
+
+from xdsl.ir import Block, Operation, SSAValue
+
+from xetl.analysis.affine import is_defined_outside
+from xetl.codegen.emitter import constant
+from xetl.codegen.llvm import Value
+from xetl.dialects.memref_layout import constant_index
+from xetl.dialects.upstream import arith, func, scf
+from xetl.transforms.diagnostics import remark
+from xetl_cpu.dialect import BlockGemmOp, PackOp
+from xetl_cpu.emit.emitter import KernelEmitter
+from xetl_cpu.lowering.tiles import is_non_negative
+from xetl_cpu.lowering.widen_programs import IS_PROGRAMS
+
+_UNKNOWN_TRIPS = 8
+_UNKNOWN_DEPTH = 128
+_GEMM_PER_NS = 200
+_PACK_PER_NS = 4
+_CALL = 1000
+"""Of a library, for the product of a panel."""
+
+_MAXIMA = (arith.MaxsiOp, arith.SelectOp)
+_PRODUCTS = (arith.MuliOp, arith.DivuiOp)
+
+
+_ONE_THREAD = (
+    "a program runs on one thread: where there are fewer programs than threads, let "
+    "each take a part of these trips, and combine the parts in a second kernel"
+)
+
+
+def emit_nanoseconds(em: KernelEmitter, op: scf.ParallelOp) -> Value:
+    """Estimated time of one program of a launch."""
+    b, total = em.builder, constant(nanoseconds(op.body.block))
+    for loop in op.body.block.ops:
+        if not isinstance(loop, scf.ForOp) or IS_PROGRAMS in loop.attributes:
+            continue
+        step = constant_index(loop.step) or 0
+        ends = loop.lower_bound, loop.upper_bound
+        is_known = all(is_defined_outside(each, op) for each in ends)
+        if _static_trips(loop) is not None or step <= 0 or not is_known:
+            continue
+        if loop.results:
+            remark(loop, "threads", _ONE_THREAD)
+        lower, upper = em.all(ends)
+        trips = b.udiv(b.maximum(b.sub(upper, lower), 0), step)
+        more = b.sub(trips, _trips(loop))
+        total = b.add(total, b.mul(more, nanoseconds(loop.body.block)))
+    return total
+
+
+def nanoseconds(block: Block) -> int:
+    """Estimated time of one execution of a block."""
+    return sum(_cost(op) for op in block.ops)
+
+
+def _cost(op: Operation) -> int:
+    if isinstance(op, scf.ForOp) and IS_PROGRAMS in op.attributes:
+        return nanoseconds(op.body.block)  # at least one program
+    if isinstance(op, scf.ForOp):
+        return _trips(op) * nanoseconds(op.body.block)
+    if isinstance(op, BlockGemmOp):
+        plan = op.blocking()
+        return 2 * plan.block_m * plan.block_n * _UNKNOWN_DEPTH // _GEMM_PER_NS
+    if isinstance(op, func.CallOp):
+        return _CALL
+    if isinstance(op, PackOp):
+        plan = op.blocking()
+        rows = plan.block_n if op.is_b else plan.block_m
+        return rows * _UNKNOWN_DEPTH // _PACK_PER_NS
+    inside = [nanoseconds(b) for region in op.regions for b in region.blocks]
+    return max(inside, default=0 if isinstance(op, arith.ConstantOp) else 1)
+
+
+def _trips(loop: scf.ForOp) -> int:
+    known = _static_trips(loop)
+    if known is not None:
+        return known
+    step = constant_index(loop.step)
+    most = _most_between(loop.lower_bound, loop.upper_bound)
+    if step is None or step <= 0 or most is None:
+        return _UNKNOWN_TRIPS
+    return min(_UNKNOWN_TRIPS, -(-most // step))
+
+
+def _static_trips(loop: scf.ForOp) -> int | None:
+    bounds = loop.lower_bound, loop.upper_bound, loop.step
+    lower, upper, step = (constant_index(each) for each in bounds)
+    if lower is None or upper is None or step is None or step <= 0:
+        return None
+    return max(0, -(-(upper - lower) // step))
+
+
+def _most_between(lower: SSAValue, upper: SSAValue) -> int | None:
+    """How far ``upper`` is behind ``lower`` at most; None: unknown."""
+    owner = upper.owner
+    if isinstance(owner, arith.AddiOp) and lower in owner.operands:
+        rest = owner.rhs if owner.lhs is lower else owner.lhs
+        return _most(rest)
+    if isinstance(owner, arith.MinsiOp):
+        found = [_most_between(lower, each) for each in owner.operands]
+        return min((each for each in found if each is not None), default=None)
+    return _most(upper) if is_non_negative(lower) else None
+
+
+def _most(value: SSAValue) -> int | None:
+    """What an index is at most, or 0; None: unknown."""
+    known = constant_index(value)
+    if known is not None:
+        return max(0, known)
+    op = value.owner
+    if not isinstance(op, (arith.MinsiOp, *_MAXIMA, *_PRODUCTS)):
+        return None
+    given = op.operands[1:] if isinstance(op, arith.SelectOp) else op.operands
+    most = [_most(each) for each in given]
+    found = [each for each in most if each is not None]
+    if type(op) is arith.MinsiOp:
+        return min(found, default=None)
+    if None in most:
+        return None
+    if type(op) in _MAXIMA:
+        return max(found)
+    left, right = found
+    return left * right if type(op) is arith.MuliOp else left // max(1, right)

@@ -1,0 +1,105 @@
+"""A launch uses several threads where its work, loops included, is worth it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from xetl import xetile
+from xetl.xetile import constexpr
+
+FOLDER = Path(__file__).parent
+
+
+@xetile.kernel
+def sums(X, Y, C: constexpr):
+    """The sum of a row, by tiles: the number of trips is known when it is launched."""
+    r = xetile.program_id(0)
+    total = xetile.zeros((1, C), xetile.f32)
+    for c in range(0, X.shape[1], C):
+        total += xetile.load_tile(xetile.init_tile(X, [r, c], (1, C)))
+    out = total.sum(1, keepdims=True)
+    xetile.store_tile(out, xetile.init_tile(Y, [r, 0], (1, 1)))
+
+
+@xetile.kernel
+def blocks(X, Y, R: constexpr, C: constexpr):
+    """Some rows a program, one after the other."""
+    first = xetile.program_id(0) * R
+    for r in range(first, xetile.minimum(first + R, X.shape[0])):
+        x = xetile.load_tile(xetile.init_tile(X, [r, 0], (1, C)))
+        e = xetile.exp(x - x.max(1, keepdims=True))
+        out = e / e.sum(1, keepdims=True)
+        xetile.store_tile(out, xetile.init_tile(Y, [r, 0], (1, C)))
+
+
+COUNTS = """
+import ctypes
+import numpy as np
+import test_work as t
+from xetl_cpu.launch import threads
+
+forks = []
+Task = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4)
+Fork = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 5, *[ctypes.c_int64] * 3)
+
+@Fork
+def fork(task, args, dims, steps, context, *rest):
+    forks.append(1)
+    Task(task)(args, dims, steps, context)
+
+address = ctypes.cast(fork, ctypes.c_void_p).value
+threads._State.layer = threads.ThreadLayer("counted", 2, address)
+X = np.random.default_rng(0).random({shape}, np.float32)
+Y = np.empty({result}, np.float32)
+t.{launch}
+np.testing.assert_allclose(Y, {wanted}, rtol=1e-4)
+print(len(forks))
+"""
+SUMS = ("sums[{n}](X, Y, C=256)", "X.sum(1, keepdims=True)")
+BLOCKS = (
+    "blocks[{n}](X, Y, R=4, C={m})",
+    "(E := np.exp(X)) / E.sum(1, keepdims=True)",
+)
+
+
+@pytest.mark.parametrize(
+    ("what", "rows", "columns", "programs", "forks"),
+    [
+        (SUMS, 2, 1_000_000, 2, 1),
+        (SUMS, 2, 1_000, 2, 0),
+        (SUMS, 8, 1_000, 8, 0),
+        (BLOCKS, 16, 16, 4, 0),
+        (BLOCKS, 64, 16, 16, 0),
+        (BLOCKS, 256, 1024, 64, 1),
+    ],
+)
+def test_threads_are_used_where_work_is_worth_them(
+    what: tuple[str, str], rows: int, columns: int, programs: int, forks: int
+) -> None:
+    launch = what[0].format(n=programs, m=columns)
+    width = columns if what is BLOCKS else 1
+    shapes = {"shape": (rows, columns), "result": (rows, width)}
+    code = COUNTS.format(**shapes, launch=launch, wanted=what[1])
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(FOLDER), *sys.path])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) == forks
+
+
+def test_a_loop_of_a_program_is_said_to_run_on_one_thread() -> None:
+    said = sums.explain("f32[M,N] f32[M,N]", C=256).remarks
+    (found,) = [each for each in said if each.topic == "threads"]
+    assert "in a second kernel" in found.text
+    assert "range(0, X.shape[1], C)" in found.source
+    said = blocks.explain("f32[M,N] f32[M,N]", R=4, C=16).remarks
+    assert not [each for each in said if each.topic == "threads"]
