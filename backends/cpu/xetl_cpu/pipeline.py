@@ -92,7 +92,7 @@ def passes(target: str) -> list[ModulePass]:
         # known when operands are computed or packed ahead of them.
         LaterPass("compute-operands", _OF_PRODUCTS),
         LaterPass("raise-to-brgemm", _OF_PRODUCTS),
-        HoistLaunchInvariantsPass(),
+        LaterPass("hoist-launch-invariants", _OF_PRODUCTS),
         LaterPass("tile-gemm", _OF_PRODUCTS, (target,)),
         LaterPass("plan-gemm", _OF_PRODUCTS, (target,)),
         LaterPass("pack-operands", _OF_PRODUCTS, (target,)),

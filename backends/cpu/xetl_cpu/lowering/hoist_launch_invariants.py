@@ -8,6 +8,8 @@ the loop is not recognised as a product.
 Before: ``scf.parallel (%x) ... { %c = arith.constant 32; %n = arith.muli %size, %c }``
 After:  the constant and the product stand before the loop.
 
+What is equal then, in one place, is merged.
+
 Left alone: anything with an effect, and vectors (they cost memory to carry). Divisions
 move as well, also out of loops that run no times: none can trap (codegen/division.py).
 """
@@ -19,9 +21,10 @@ from xdsl.dialects.builtin import ModuleOp, VectorType
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from xetl.dialects.upstream import memref, scf
+from xetl.dialects.upstream import func, memref, scf
 from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import TileType
+from xetl.transforms.cse import merge_equal
 
 _MOVABLE_MEMREF = (
     memref.ExtractStridedMetadataOp,
@@ -41,6 +44,8 @@ class HoistLaunchInvariantsPass(ModulePass):
         # Inner loops first: what leaves one may leave the next as well.
         for loop in reversed(loops):
             _hoist(loop)
+        for function in operations_in(op, func.FuncOp):
+            merge_equal(function.body.block)
 
 
 def _hoist(loop: scf.ParallelOp | scf.ForOp) -> None:
