@@ -51,6 +51,11 @@ class Product:
         """Of an element of A and B, as it lies in a register."""
         return _BITS[self.a]
 
+    @property
+    def lanes(self) -> int:
+        """How many hold a row of A."""
+        return min(self.depth, SUBGROUP_SIZE)
+
 
 @dataclass(frozen=True)
 class Builtin:

@@ -1,8 +1,8 @@
 """Intel's builtins for devices that lack them: their definitions, beside the kernels.
 
 They say in LLVM IR what the extensions say in words, so that every kernel runs on
-opencl:cpu. Each stays a function, which drivers build fastest; rows are loops, products
-are not. Products of 16-bit floats are exact in f32; sums run in f32, in the order of
+opencl:cpu. Each stays a function, and rows and steps of k are loops: drivers build that
+fastest. Products of 16-bit floats are exact in f32; sums run in f32, in the order of
 k, or pairwise (`XETL_DPAS`): nobody says how hardware adds.
 
 Operands of 16-bit integers go to functions as words of 32 bits: OpenCL's driver for
@@ -13,7 +13,8 @@ better at them. A product of 64x64 takes half the time to build.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from xetl.codegen.arith import round_to_bf16, round_to_tf32
 from xetl.codegen.llvm import Builder, Module, Type, Value, ll
@@ -142,50 +143,76 @@ def _broadcast(body: Body, value: Value, lane: int) -> Value:
     """A number as a lane has it; of 64 bits in halves."""
     b, type_ = body.builder, value.type
     if type_ == F32:
-        return b.bitcast(body.broadcast(b.bitcast(value, I32), lane), type_)
+        return b.bitcast(body.broadcast(b.bitcast(value, I32), I32(lane)), type_)
     pair = ll.VectorType(I32, 2)
     halves = _items(b, b.bitcast(value, pair), 2)
-    there = [body.broadcast(half, lane) for half in halves]
+    there = [body.broadcast(half, I32(lane)) for half in halves]
     return b.bitcast(together(b, there), type_)
 
 
 _TF32 = 0xFFFFE000
 """What tf32 keeps of an f32."""
-_HIGH = 0xFFFF0000
 _SIGN, _EXPONENT = 0x80000000, 0x7F800000
 
 
 def _define_product(body: Body, how: DpasSums) -> None:
-    """Write the product."""
-    assert body.builtin.product is not None
-    is_pairwise = how == "pairwise" and body.builtin.product.acc != "i32"
-    numbers = _Numbers(body, body.builtin.product, flushes=is_pairwise)
-    b, product = body.builder, numbers.product
-    sums = [numbers.start(m) for m in range(product.rows)]
+    """Write the product: a loop over the lanes that hold a row of A."""
+    product = body.builtin.product
+    assert product is not None
+    is_pairwise = how == "pairwise" and product.acc != "i32"
+    numbers = _Numbers(body, product, flushes=is_pairwise)
+    b, start = body.builder, [numbers.start(m) for m in range(product.rows)]
+    size = product.depth if is_pairwise else 1
+    sums = [_Private.of(b, [first] * size) for first in start]
+    with body.loop(product.lanes, is_unrolled=False) as lane:
+        place = lane if is_pairwise else I32(0)
+        for part in range(product.depth // product.lanes):
+            right = numbers.right(lane, part)
+            for m, total in enumerate(sums):
+                left = numbers.left(m, lane, part)
+                if is_pairwise:
+                    total.put(place, b.fmul(left, right))
+                elif product.acc == "i32":
+                    total.put(place, b.add(total.get(place), b.mul(left, right)))
+                else:
+                    total.put(place, b.fadd(total.get(place), b.fmul(left, right)))
+    found = [[total.get(I32(k)) for k in range(size)] for total in sums]
     if is_pairwise:
-        b.ret(numbers.result([_pairwise(numbers, m, s) for m, s in enumerate(sums)]))
-        return
-    for k in range(product.depth):
-        right = numbers.right(k)
-        for m, total in enumerate(sums):
-            left = numbers.left(m, k)
-            if product.acc == "i32":
-                sums[m] = b.add(total, b.mul(left, right))
-            else:
-                sums[m] = b.fadd(total, b.fmul(left, right))
-    b.ret(numbers.result(sums))
+        found = [[_pairwise(b, terms, first)] for terms, first in zip(found, start)]
+    b.ret(numbers.result([total for (total,) in found]))
 
 
-def _pairwise(numbers: _Numbers, row: int, start: Value) -> Value:
+def _pairwise(b: Builder, terms: list[Value], start: Value) -> Value:
     """Neighbours added until one is left, to which C is added."""
-    b, depth = numbers.body.builder, range(numbers.product.depth)
-    terms = [b.fmul(numbers.left(row, k), numbers.right(k)) for k in depth]
     while len(terms) > 1:
         terms = [b.fadd(*pair) for pair in zip(terms[::2], terms[1::2])]
     return b.fadd(terms[0], start)
 
 
-@dataclass
+@dataclass(frozen=True)
+class _Private:
+    """An array of a lane."""
+
+    b: Builder
+    array: Value
+
+    @classmethod
+    def of(cls, b: Builder, values: Sequence[Value]) -> _Private:
+        """One that holds the values."""
+        made = cls(b, b.alloca(ll.ArrayType(values[0].type, len(values))))
+        for place, value in enumerate(values):
+            made.put(I32(place), value)
+        return made
+
+    def get(self, place: Value) -> Value:
+        """The value at a place."""
+        return self.b.load(self.b.gep(self.array, [I32(0), place]))
+
+    def put(self, place: Value, value: Value) -> None:
+        """Another value for a place."""
+        self.b.store(value, self.b.gep(self.array, [I32(0), place]))
+
+
 class _Numbers:
     """The operands of a product as numbers to compute with.
 
@@ -193,48 +220,43 @@ class _Numbers:
         body: of the function.
         product: what it computes.
         flushes: whether subnormals of bf16 and tf32 count as zeros.
-        asked: what other lanes were asked for.
     """
 
-    body: Body
-    product: Product
-    flushes: bool = False
-    asked: dict[tuple[int, int], Value] = field(
-        default_factory=dict[tuple[int, int], Value]
-    )
+    def __init__(self, body: Body, product: Product, *, flushes: bool) -> None:
+        self.body, self.product, self.flushes = body, product, flushes
+        b, (a, right, _) = body.builder, body.arguments
+        self._a = [_dword(b, a, i) for i in range((product.rows + 1) // 2)]
+        words = product.depth * product.bits // 32
+        self._b = _Private.of(b, [_dword(b, right, i) for i in range(words)])
 
-    def left(self, m: int, k: int) -> Value:
-        """A[m, k]; see `xetl_xegpu.simt.DpasOp` for the lane that holds it."""
+    def left(self, m: int, lane: Value, part: int) -> Value:
+        """A number of row m that a lane has; see `xetl_xegpu.simt.DpasOp`."""
+        b, odd = self.body.builder, m % 2
         if self.product.a == "tf32":
-            item, lane, shift = m // 2, m % 2 * 8 + k, 0
-            return self._number(self._asked(item, lane), shift, "tf32")
-        pairs = 16 // self.product.bits
-        lane, part = divmod(k, pairs)
-        shift = m % 2 * 16 + part * self.product.bits
-        return self._number(self._asked(m // 2, lane), shift, self.product.a)
+            lane, shift = b.add(lane, I32(odd * self.product.lanes)), I32(0)
+        else:
+            shift = I32(odd * 16 + part * self.product.bits)
+        return self._number(
+            self.body.broadcast(self._a[m // 2], lane), shift, self.product.a
+        )
 
-    def _asked(self, dword: int, lane: int) -> Value:
-        """A dword of A as a lane has it, asked for once."""
-        if (dword, lane) not in self.asked:
-            mine = _dword(self.body.builder, self.body.arguments[0], dword)
-            self.asked[dword, lane] = self.body.broadcast(mine, lane)
-        return self.asked[dword, lane]
+    def right(self, lane: Value, part: int) -> Value:
+        """What it is multiplied by, of this lane's column."""
+        b = self.body.builder
+        if self.product.b == "tf32":
+            return self._number(self._b.get(lane), I32(0), "tf32")
+        half = b.mul(b.and_(lane, I32(1)), I32(16))
+        shift = b.add(half, I32(part * self.product.bits))
+        return self._number(self._b.get(b.lshr(lane, I32(1))), shift, self.product.b)
 
-    def right(self, k: int) -> Value:
-        """B[k] of this lane's column."""
-        dword, part = divmod(k, 32 // self.product.bits)
-        mine = _dword(self.body.builder, self.body.arguments[1], dword)
-        return self._number(mine, part * self.product.bits, self.product.b)
-
-    def _number(self, dword: Value, shift: int, type_: str) -> Value:
+    def _number(self, dword: Value, shift: Value, type_: str) -> Value:
         """The bits of a dword from ``shift`` on, as f32 or i32."""
         b = self.body.builder
+        low = b.lshr(dword, shift)
         if type_ == "tf32":
-            return self._float(b.and_(dword, I32(_TF32)))
+            return self._float(b.and_(low, I32(_TF32)))
         if type_ == "bf16":
-            high = b.and_(dword, I32(_HIGH)) if shift else b.shl(dword, I32(16))
-            return self._float(high)
-        low = b.lshr(dword, I32(shift)) if shift else dword
+            return self._float(b.shl(low, I32(16)))
         if type_ == "f16":
             return b.fpext(b.bitcast(b.trunc(low, I16), HALF), F32)
         if type_ in ("e4m3", "e5m2"):
