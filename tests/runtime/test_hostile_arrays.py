@@ -92,7 +92,7 @@ def test_wrong_tensors_are_refused(kind: str, road: Callable[[Any], Any]) -> Non
 
 
 TAKEN_BY_FUNCTIONS = {"no dimensions", "requires a gradient", "has a history"}
-TAKEN_BY_FUNCTIONS |= {"parameter", "class with a gradient", "fake"}
+TAKEN_BY_FUNCTIONS |= {"parameter", "class with a gradient", "fake", "meta"}
 """What only launches refuse: functions have derivatives, and operators of torch."""
 
 

@@ -29,6 +29,9 @@ from xetl_xegpu.emit.spirv_words import Instruction, instructions
 from xetl_xegpu.launch import failures, try_build
 from xetl_xegpu.launch.devices import Device, dpctl
 
+PYTHON = sys.executable
+"""What tries a build."""
+
 _SECONDS = 120
 """More than any kernel takes."""
 
@@ -152,7 +155,7 @@ def _how_it_ends(spirv: bytes, device: Device, options: str) -> str | None:
     package = Path(dpctl().__file__).parents[1]
     try:
         done = subprocess.run(
-            [sys.executable, "-P", try_build.__file__, device.name, options],
+            [PYTHON, "-P", try_build.__file__, device.name, options],
             input=spirv,
             capture_output=True,
             env={**os.environ, "PYTHONPATH": str(package)},

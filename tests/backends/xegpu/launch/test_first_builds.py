@@ -61,7 +61,7 @@ def tries(tmp_path: Path) -> Callable[[], int]:
 def compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Compiler:
     """Call it with what the process does that builds first."""
     program = tmp_path / "python"
-    monkeypatch.setattr(first_builds.sys, "executable", str(program))
+    monkeypatch.setattr(first_builds, "PYTHON", str(program))
 
     def change(does: str) -> None:
         program.write_text(f"#!/bin/sh\nprintf . >> {tmp_path}/tries\n{does}\n")
