@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -35,7 +36,7 @@ LARGE_MATRICES = (
 QUICK_SEEDS = {"host": 2, "avx2": 2, "opencl": 1}
 """How many of a test's random kernels are quick; others are slow tests."""
 
-QUICK_CELLS = {"cpu": 1, "opencl": 1, "ocloc": 1, "repeated": 0}
+QUICK_CELLS = {"cpu": 1, "opencl": 1, "ocloc": 1, "repeated": 0, "passes": 1}
 """How many cells of a test are quick; Intel's compilers take a second for each.
 
 Repeated: tests of others on a device, where conformance/ and seeds/ are quick."""
@@ -43,8 +44,11 @@ Repeated: tests of others on a device, where conformance/ and seeds/ are quick."
 REPEATED = ("backends/cpu/", "language/")
 """Folders of these tests."""
 
-RUNS_KERNELS = ("backends/cpu/", "conformance/", "numerics/", "ops/", "seeds/")
-"""Folders of tests whose cells compile kernels for the CPU."""
+FOLDERS = {
+    "cpu": ("backends/cpu/", "conformance/", "numerics/", "ops/", "seeds/"),
+    "passes": ("backends/reference/", "backends/xegpu/", "transforms/"),
+}
+"""Tests whose cells compile kernels for the CPU, and those whose cells run passes."""
 
 SETTINGS = "_hypothesis_internal_use_settings"
 """Where hypothesis keeps the settings of a test: a profile cannot override them."""
@@ -143,13 +147,14 @@ def mark_later_seeds(items: list[pytest.Item]) -> None:
 
 def compiler_of(item: pytest.Item) -> str:
     """What builds the kernels of a test, as `QUICK_CELLS` has it."""
-    path = item.path.as_posix()
+    path = item.path.relative_to(Path(__file__).parent).as_posix()
     if "/offline/" in path:
         return "ocloc"
     if target_of(item) == "opencl":
-        is_repeated = any(f"/tests/{start}" in path for start in REPEATED)
+        is_repeated = path.startswith(REPEATED)
         return "repeated" if is_repeated else "opencl"
-    return "cpu" if any(f"/tests/{start}" in path for start in RUNS_KERNELS) else "none"
+    found = [name for name, starts in FOLDERS.items() if path.startswith(starts)]
+    return found[0] if found else "none"
 
 
 def mark_later_cells(items: list[pytest.Item]) -> None:
