@@ -45,6 +45,8 @@ def test_out_and_derivatives_on_meta() -> None:
 def test_tensors_with_and_without_elements_do_not_mix() -> None:
     with pytest.raises(LaunchError, match="X0813"):
         ops.matmul(torch.rand(4, 8), torch.rand(8, 4, device="meta"))
+    with pytest.raises(LaunchError, match="`b` is on device `meta`, `a` on `cpu`"):
+        torch.ops.xetl.matmul(torch.rand(4, 8), torch.rand(8, 4, device="meta"))
 
 
 def _products(of: Any, f: Any, x: Any) -> list[Callable[[], Any]]:

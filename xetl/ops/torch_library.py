@@ -218,6 +218,7 @@ def _fake(declared: Function) -> Callable[..., Any]:
 
     def fake(*args: Any, **kwargs: Any) -> Any:
         values = declared.complete(args, kwargs)[:-1]
+        _check_devices(declared, values)
         if declared.fake is not None:
             return declared.fake(values)
         first = values[declared.arrays[0]]
@@ -233,6 +234,20 @@ def _fake(declared: Function) -> Callable[..., Any]:
         return made[0] if declared.results == 1 else made or None
 
     return fake
+
+
+def _check_devices(declared: Function, values: Sequence[Any]) -> None:
+    """Refuse tensors with and without elements: the result would be of neither kind."""
+    given = [i for i in declared.arrays if values[i] is not None]
+    first = given[0]
+    for i in given:
+        if values[i].device != values[first].device:
+            raise LaunchError(
+                f"`{declared.names[i]}` is on device `{values[i].device}`, "
+                f"`{declared.names[first]}` on `{values[first].device}`",
+                code="X0813",
+                help="move them to one device",
+            )
 
 
 def _recorder(declared: Function) -> Any:
