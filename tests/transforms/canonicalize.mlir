@@ -149,3 +149,41 @@ func.func @two_barriers(%m: memref<8xf32>, %i: index, %j: index) -> f32 {
   gpu.barrier
   return %v : f32
 }
+
+// f64 has more than twice the bits of f32: rounded to 53 bits and to 24, or at once, is the same.
+// CHECK-LABEL: @rounded_at_once
+// CHECK-NEXT:  %[[HALF:.*]] = arith.constant 5.000000e-01 : f32
+// CHECK-NEXT:  %[[SUM:.*]] = arith.addf %x, %[[HALF]] : f32
+// CHECK-NEXT:  %[[PRODUCT:.*]] = arith.mulf %[[SUM]], %y : f32
+// CHECK-NEXT:  return %[[PRODUCT]] : f32
+func.func @rounded_at_once(%x: f32, %y: f32) -> f32 {
+  %half = arith.constant 5.0e-01 : f64
+  %a = arith.extf %x : f32 to f64
+  %s = arith.addf %a, %half : f64
+  %r = arith.truncf %s : f64 to f32
+  %b = arith.extf %r : f32 to f64
+  %c = arith.extf %y : f32 to f64
+  %q = arith.mulf %b, %c : f64
+  %t = arith.truncf %q : f64 to f32
+  return %t : f32
+}
+
+// A tenth has more bits than f32; sums of three are rounded in between; f16 is another matter.
+// CHECK-LABEL: @rounded_later
+// CHECK:       arith.mulf %{{.*}} : f64
+// CHECK-COUNT-2: arith.addf %{{.*}} : f64
+// CHECK:       arith.addf %{{.*}} : f32
+// CHECK-NEXT:  arith.truncf %{{.*}} : f32 to f16
+func.func @rounded_later(%x: f32, %h: f16) -> (f32, f32, f16) {
+  %tenth = arith.constant 1.0e-01 : f64
+  %a = arith.extf %x : f32 to f64
+  %p = arith.mulf %a, %tenth : f64
+  %r = arith.truncf %p : f64 to f32
+  %s = arith.addf %a, %a : f64
+  %u = arith.addf %s, %a : f64
+  %t = arith.truncf %u : f64 to f32
+  %b = arith.extf %h : f16 to f32
+  %v = arith.addf %b, %b : f32
+  %w = arith.truncf %v : f32 to f16
+  return %r, %t, %w : f32, f32, f16
+}

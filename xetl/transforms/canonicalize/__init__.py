@@ -2,11 +2,12 @@
 
 *What*: constant folding of integer arithmetic, comparisons and casts; select and if on
 constants; casts to the same type; sizes and strides that a type states; loops that do
-not run; a barrier right after another one; dead code.
+not run; a barrier right after another one; dead code; sums and products in f64 of
+what was f32 and is rounded to f32 again.
 *Why*: the front end and every lowering write the plain form and leave the rest to here;
 one forward sweep folds chains, as operands come before their users.
-*Left alone*: stores, prefetches, other barriers, float arithmetic (its rounding is the
-program's business), and whatever carries a workgroup map.
+*Left alone*: stores, prefetches, other barriers, other float arithmetic (the program
+says how it rounds), and whatever carries a workgroup map.
 
 before: %c = arith.addi %c2, %c3    scf.if %true { A } else { B }
 after:  %c = arith.constant 5       A
@@ -17,16 +18,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, f32, f64
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from xetl.analysis.memory import is_dead, is_second_barrier
+from xetl.dialects.base import element_type
 from xetl.dialects.upstream import arith, memref, scf
 from xetl.transforms.canonicalize.folding import (
     ARITHMETIC_FOLDS,
     SHAPE_FOLDS,
     integer_of,
+    narrower,
     static_metadata,
 )
 
@@ -56,7 +59,7 @@ def _fold_region(region: Region) -> bool:
                 # What came out of the region stands where the op stood.
                 op = inlined if inlined is not op else following
                 continue
-            changed |= _fold_op(op)
+            changed |= _fold_op(op) or _narrow(op)
             for nested in op.regions:
                 changed |= _fold_region(nested)
             op = following
@@ -88,6 +91,37 @@ def _fold_op(op: Operation) -> bool:
     op.detach()
     op.erase()
     return True
+
+
+def _narrow(op: Operation) -> bool:
+    """Compute in f32 what is computed in f64, of f32, and rounded to f32 at once.
+
+    The result is the same: f64 has more than twice the bits of f32. Source: Figueroa,
+    "When is double rounding innocuous?", SIGNUM Newsletter 30(3), 1995.
+    """
+    wide = op.operands[0].owner if isinstance(op, arith.TruncfOp) else None
+    if not isinstance(wide, _NARROWED) or "map" in {*op.attributes, *wide.attributes}:
+        return False
+    result = op.results[0]
+    if (element_type(result.type), element_type(wide.results[0].type)) != (f32, f64):
+        return False
+    sides = [narrower(each, result.type) for each in wide.operands]
+    if None in sides:
+        return False
+    given = [
+        _materialize(each, result, op) if isinstance(each, Attribute) else each
+        for each in sides
+    ]
+    # Without `contract`: the rounding stands, whatever is done with the result.
+    new = type(wide)(*given, location=op.location)
+    assert op.parent is not None
+    op.parent.insert_op_before(new, op)
+    _replace(op, new.results)
+    return True
+
+
+_NARROWED = (arith.AddfOp, arith.SubfOp, arith.MulfOp)
+"""Not quotients: those of f32 on GPUs may be wrong in the last bits."""
 
 
 def _materialize(value: Attribute, result: SSAValue, op: Operation) -> SSAValue:

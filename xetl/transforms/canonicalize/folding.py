@@ -244,16 +244,33 @@ def fold_integer_cast(op: Operation) -> Folded:
 
 
 def fold_float_cast(op: Operation) -> Folded:
-    """Known floats in another width: one rounding, and only where it is finite."""
+    """Casts back, and of known floats: one rounding, and only where it is finite."""
+    source = op.operands[0].owner
+    if isinstance(op, arith.TruncfOp) and isinstance(source, arith.ExtfOp):
+        return narrower(op.operands[0], op.results[0].type)
     number, type_ = constant_of(op.operands[0]), op.results[0].type
+    rounded = _rounded(number, type_)
+    return None if rounded is None else make_splat(rounded, type_)
+
+
+def _rounded(number: float | None, type_: Attribute) -> float | None:
     element = element_type(type_)
     if not isinstance(number, float) or not isinstance(element, AnyFloat):
         return None
     try:
-        rounded = element.unpack(element.pack((number,)), 1)[0]
+        return element.unpack(element.pack((number,)), 1)[0]
     except (OverflowError, NotImplementedError):
         return None
-    return make_splat(rounded, type_)
+
+
+def narrower(value: SSAValue, type_: Attribute) -> Folded:
+    """What a float is in a type that loses nothing of it."""
+    owner, number = value.owner, constant_of(value)
+    if isinstance(owner, arith.ExtfOp) and owner.operands[0].type == type_:
+        return owner.operands[0]
+    if number is None or _rounded(number, type_) != number:
+        return None
+    return make_splat(number, type_)
 
 
 def fold_to_float(op: Operation) -> Folded:
