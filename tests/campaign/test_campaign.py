@@ -172,9 +172,13 @@ def test_the_runner_resumes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
 @pytest.mark.slow
 @pytest.mark.parametrize(("backend", "kernels"), [("cpu", 400), ("xegpu", 40)])
 def test_fresh_kernels(
-    backend: str, kernels: int, capsys: pytest.CaptureFixture[str]
+    backend: str,
+    kernels: int,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Other ones each time: the report names their seeds."""
+    """Other ones each time, verified after each pass: the report names their seeds."""
     device.require(backend)
+    monkeypatch.setenv("XETL_VERIFY", "1")  # workers are processes
     code = main(["--backend", backend, "--fresh", str(kernels), "--jobs", "2"])
     assert code == 0, capsys.readouterr().out
