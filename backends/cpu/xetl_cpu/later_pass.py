@@ -20,6 +20,7 @@ from xetl.imports import import_whole
 class LaterPass(ModulePass):
     """The pass ``name``, with ``options``, where one of the operations ``of`` is."""
 
+    # Of each object here, of the class elsewhere: it stands for passes of any name.
     name: str  # pyright: ignore[reportIncompatibleVariableOverride]
     of: tuple[type[Operation], ...]
     options: tuple[object, ...] = ()

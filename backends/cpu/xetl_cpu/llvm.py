@@ -143,34 +143,17 @@ def _blank(type_: Type) -> Value:
 # --- instructions ------------------------------------------------------------
 
 
-def _binary(method: Callable[..., Instruction]) -> Callable[..., Instruction]:
-    """An instruction, which also takes a number as one of its two operands."""
+def _of_two(method: Callable[..., Instruction]) -> Callable[..., Instruction]:
+    """An instruction that also takes a number as one of its last two operands."""
 
-    def emit(
-        self: Builder, left: Value | int, right: Value | int, **named: Any
-    ) -> Instruction:
+    def emit(self: Builder, *given: Any, **named: Any) -> Instruction:
+        *how, left, right = given
         if isinstance(right, int):
             assert not isinstance(left, int)
             right = const(left.type, right)
         elif isinstance(left, int):
             left = const(right.type, left)
-        return method(self, left, right, **named)
-
-    return emit
-
-
-def _choice(method: Callable[..., Instruction]) -> Callable[..., Instruction]:
-    """The same behind a predicate or a condition."""
-
-    def emit(
-        self: Builder, how: Value | str, left: Value | int, right: Value | int
-    ) -> Instruction:
-        if isinstance(right, int):
-            assert not isinstance(left, int)
-            right = const(left.type, right)
-        elif isinstance(left, int):
-            left = const(right.type, left)
-        return method(self, how, left, right)
+        return method(self, *how, left, right, **named)
 
     return emit
 
@@ -183,22 +166,22 @@ def as_word(value: Value | int) -> Value:
 class Builder(ir.IRBuilder):
     """llvmlite's, for which numbers are constants, with what is emitted often."""
 
-    add = _binary(ir.IRBuilder.add)
-    sub = _binary(ir.IRBuilder.sub)
-    mul = _binary(ir.IRBuilder.mul)
-    udiv = _binary(ir.IRBuilder.udiv)
-    sdiv = _binary(ir.IRBuilder.sdiv)
-    urem = _binary(ir.IRBuilder.urem)
-    srem = _binary(ir.IRBuilder.srem)
-    shl = _binary(ir.IRBuilder.shl)
-    ashr = _binary(ir.IRBuilder.ashr)
-    lshr = _binary(ir.IRBuilder.lshr)
-    and_ = _binary(ir.IRBuilder.and_)
-    or_ = _binary(ir.IRBuilder.or_)
-    xor = _binary(ir.IRBuilder.xor)
-    select = _choice(ir.IRBuilder.select)
-    icmp_signed = _choice(ir.IRBuilder.icmp_signed)
-    icmp_unsigned = _choice(ir.IRBuilder.icmp_unsigned)
+    add = _of_two(ir.IRBuilder.add)
+    sub = _of_two(ir.IRBuilder.sub)
+    mul = _of_two(ir.IRBuilder.mul)
+    udiv = _of_two(ir.IRBuilder.udiv)
+    sdiv = _of_two(ir.IRBuilder.sdiv)
+    urem = _of_two(ir.IRBuilder.urem)
+    srem = _of_two(ir.IRBuilder.srem)
+    shl = _of_two(ir.IRBuilder.shl)
+    ashr = _of_two(ir.IRBuilder.ashr)
+    lshr = _of_two(ir.IRBuilder.lshr)
+    and_ = _of_two(ir.IRBuilder.and_)
+    or_ = _of_two(ir.IRBuilder.or_)
+    xor = _of_two(ir.IRBuilder.xor)
+    select = _of_two(ir.IRBuilder.select)
+    icmp_signed = _of_two(ir.IRBuilder.icmp_signed)
+    icmp_unsigned = _of_two(ir.IRBuilder.icmp_unsigned)
 
     def ret(self, value: Value | int) -> Instruction:
         """Return a value."""
