@@ -170,7 +170,7 @@ class Emitter(Builder):
         values = self.index(left), self.index(right)
         return self.shared("ult", values, lambda: arith.CmpiOp("ult", *values))
 
-    def both(self, *conditions: SSAValue | None) -> SSAValue | None:
+    def conjunction(self, *conditions: SSAValue | None) -> SSAValue | None:
         """Whether all conditions hold; None, here and there: always."""
         found: SSAValue | None = None
         for each in conditions:

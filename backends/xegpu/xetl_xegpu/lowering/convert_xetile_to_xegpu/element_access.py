@@ -63,11 +63,11 @@ def accesses(c: Converter, tile: Scattered, mask: Fragments | None) -> Iterator[
     if mask is not None:
         masks = to_lines(c, mask)
     for line, at, wanted in zip(lines_of(grid), to_lines(c, tile.indices), masks):
-        here = c.emit.both(first_lanes(c, line.used), wanted)
+        here = c.emit.conjunction(first_lanes(c, line.used), wanted)
         if tile.size is not None and known(tile.size) != EVERYTHING:
             pair = at, c.spread(c.index(tile.size), LANES)
             inside = c.emit.shared("ult", pair, lambda: arith.CmpiOp("ult", *pair))  # noqa: B023 (called at once)
-            here = c.emit.both(here, inside)
+            here = c.emit.conjunction(here, inside)
         offsets = at
         if tile.stride != 1:
             pace = c.spread(c.index(tile.stride), LANES)
@@ -164,7 +164,7 @@ def _block(
         masks = to_lines(c, mask)
     for line, wanted in zip(lines_of(grid), masks):
         access = line_access(c, tile, line, exact=True)
-        yield access._replace(mask=c.emit.both(access.mask, wanted))
+        yield access._replace(mask=c.emit.conjunction(access.mask, wanted))
 
 
 def element_start(c: Converter, view: View, indices: Sequence[Index]) -> Start:

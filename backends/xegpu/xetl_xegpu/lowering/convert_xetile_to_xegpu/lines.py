@@ -264,7 +264,7 @@ def _plus_lanes(c: Converter, first: Index, lanes: SSAValue) -> SSAValue:
 def _and(
     c: Converter, left: SSAValue | None, right: SSAValue | None
 ) -> SSAValue | None:
-    return c.emit.both(left, right)
+    return c.emit.conjunction(left, right)
 
 
 def _steps(c: Converter, stride: Index) -> SSAValue:

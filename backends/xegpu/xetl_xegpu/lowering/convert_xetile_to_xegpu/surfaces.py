@@ -119,12 +119,12 @@ def _described(c: Converter, matrix: Matrix, array: View) -> Surface | None:
         return None
     if not one_row and known(rows) not in [known(each) for each in last[:1]]:
         rows, some = _limited(c, rows)
-        first = c.emit.both(first, some)
+        first = c.emit.conjunction(first, some)
     if one_row:
         pitch = _some_pitch(c, columns)
     if not _may_be(matrix, rows, columns, pitch):
         return None
-    exists = c.emit.both(first, second if second is not first else None)
+    exists = c.emit.conjunction(first, second if second is not first else None)
     argument = matrix.start.root
     assert isinstance(argument, BlockArgument)
     c.block_arguments.add(argument.index)
@@ -142,7 +142,7 @@ def _existing(c: Converter, size: Index) -> tuple[Index, SSAValue | None]:
         op = size.owner if isinstance(size, SSAValue) else None
         if not isinstance(op, arith.SelectOp) or constant_index(op.false_value) != 0:
             return known(size), found
-        size, found = op.true_value, c.emit.both(op.condition, found)
+        size, found = op.true_value, c.emit.conjunction(op.condition, found)
 
 
 def _limited(c: Converter, rows: Index) -> tuple[Index, SSAValue | None]:

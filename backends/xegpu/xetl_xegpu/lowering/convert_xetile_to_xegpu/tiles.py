@@ -114,7 +114,7 @@ def described(c: Converter, op: xetile.InitTileOp) -> Tile | Scattered:
         by = c.emit.times(place, stride)
         start = Start(start.root, c.emit.plus(start.offset, by), start.space)
         if not (isinstance(place, int) and isinstance(size, int) and place < size):
-            inside = c.emit.both(inside, c.emit.below(place, size))
+            inside = c.emit.conjunction(inside, c.emit.below(place, size))
     if inside is not None:
         rows, columns = (c.emit.select(inside, each, 0) for each in (rows, columns))
     matrix = Matrix(start, element, (rows, columns), (strides[-2], strides[-1]))
@@ -293,7 +293,7 @@ def _padded(
         for group in range(grid.groups):
             right = c.emit.plus(tile.column, group * LANES)
             across = _columns_inside(c, right, span.count, tile)
-            mask = c.emit.both(down, across)
+            mask = c.emit.conjunction(down, across)
             assert mask is not None
             part = parts[grid.fragment(number, group)]
             fill = c.emit.constant(padding, part.type)

@@ -151,7 +151,7 @@ def _places(
 
 
 def _holds(c: Converter, tests: Sequence[tuple[SSAValue, int]]) -> SSAValue:
-    found = c.emit.both(
+    found = c.emit.conjunction(
         *[
             c.emit.shared("eq", pair, lambda: arith.CmpiOp("eq", *pair))  # noqa: B023 (called at once)
             for pair in [(value, c.index(number)) for value, number in tests]
