@@ -11,7 +11,7 @@ import pytest
 from tests.runtime.conftest import FakeBackend
 from xetl.settings import config
 from xetl.tools import machine
-from xetl_cpu import amx_permission, doctor, native, targets
+from xetl_cpu import doctor, native, targets
 from xetl_cpu.launch.threads import ThreadLayer
 
 
@@ -115,10 +115,10 @@ def test_a_processor_with_tiles_that_linux_does_not_give(
     every = frozenset().union(*(each.requires for each in targets.TARGETS.values()))
     for module in (targets, doctor):
         monkeypatch.setattr(module, "host_features", lambda: every)
-    monkeypatch.setattr(amx_permission, "is_permitted", lambda: False)
+    monkeypatch.setattr(targets, "tiles_are_permitted", lambda: False)
     (found,) = about("target amx", xetl)
     assert "Linux refuses tiles" in found["text"]
-    monkeypatch.setattr(amx_permission, "is_permitted", lambda: True)
+    monkeypatch.setattr(targets, "tiles_are_permitted", lambda: True)
     (found,) = about("target amx", xetl)
     assert found["text"] == "runs here"
     assert "permitted by Linux" in about("AMX", xetl)[0]["text"]

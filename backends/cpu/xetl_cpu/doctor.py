@@ -10,9 +10,13 @@ from xetl.devices import DEVICES
 from xetl.errors import LaunchError
 from xetl.findings import Finding
 from xetl.settings import config
-from xetl_cpu import amx_permission, native
-from xetl_cpu.launch.thread_pools import WORKQUEUE, allowed_threads
-from xetl_cpu.launch.threads import ThreadLayer, thread_layer
+from xetl_cpu import native, targets
+from xetl_cpu.launch.threads import (
+    WORKQUEUE,
+    ThreadLayer,
+    allowed_threads,
+    thread_layer,
+)
 from xetl_cpu.library.native_build import system_root
 from xetl_cpu.library.serve import UnusableLibraryError, find_library
 from xetl_cpu.machine import FAMILIES
@@ -138,10 +142,10 @@ def _amx() -> Finding:
     has = "amxtile" in host_features()
     if not has:
         emulated = (
-            "; a handler of SIGILL is there" if amx_permission.is_emulated() else ""
+            "; a handler of SIGILL is there" if targets.tiles_are_emulated() else ""
         )
         return Finding("AMX", f"the processor has none{emulated}", "note")
-    if amx_permission.is_permitted():
+    if targets.tiles_are_permitted():
         return Finding("AMX", f"permitted by Linux, {_AMX_PERMISSION}")
     text = f"Linux refuses the permission, {_AMX_PERMISSION}"
     return Finding("AMX", text, "note")

@@ -4,9 +4,13 @@ Nothing here loads llvmlite before ``target_machine`` is called: a disk-cache hi
 needs ``find_target`` and ``host_fingerprint`` only.
 """
 
+from __future__ import annotations
+
+import ctypes
 import hashlib
 import os
 import platform
+import signal
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -15,9 +19,41 @@ from typing import Any
 from xetl.errors import LaunchError
 from xetl.imports import import_whole
 from xetl.records import record
-from xetl_cpu import amx_permission
 from xetl_cpu.machine import FAMILIES, Machine, find_family, read_machine
 from xetl_cpu.measured_costs import read_costs
+
+_ARCH_PRCTL = 158
+_ARCH_REQ_XCOMP_PERM = 0x1023
+_XFEATURE_XTILEDATA = 18
+"""Linux: asm/unistd_64.h, asm/prctl.h, arch/x86/include/asm/fpu/types.h."""
+
+_SIGACTION_BYTES = 256
+"""More than the structure has anywhere; its first word is the handler."""
+
+
+@cache
+def tiles_are_permitted() -> bool:
+    """Ask Linux, once a process, for the 8 KiB of state that tiles are.
+
+    Without that the first tile instruction is a fault, on any processor.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    request = (_ARCH_PRCTL, _ARCH_REQ_XCOMP_PERM, _XFEATURE_XTILEDATA)
+    return libc.syscall(*map(ctypes.c_long, request)) == 0
+
+
+def tiles_are_emulated() -> bool:
+    """Whether somebody handles SIGILL, which tiles raise where there are none.
+
+    No AMX instruction is run to find out.
+    """
+    libc = ctypes.CDLL(None)
+    action = ctypes.create_string_buffer(_SIGACTION_BYTES)
+    if libc.sigaction(int(signal.SIGILL), None, action):
+        return False
+    handler = int.from_bytes(action.raw[:8], "little")
+    return handler not in (int(signal.SIG_DFL), int(signal.SIG_IGN))
+
 
 INLINE = "inline"
 """Of `Target.calls`: products are compiled into kernels, nobody is called."""
@@ -89,14 +125,14 @@ class Target:
     def runs_here(self) -> bool:
         """Whether this machine can execute what is compiled for the target."""
         return self.requires <= host_features() and not (
-            self.has_amx and not amx_permission.is_permitted()
+            self.has_amx and not tiles_are_permitted()
         )
 
     @property
     def runs_emulated(self) -> bool:
         """Whether it can but for AMX, and somebody catches what it cannot."""
         rest = {name for name in self.requires if not name.startswith("amx")}
-        return self.has_amx and rest <= host_features() and amx_permission.is_emulated()
+        return self.has_amx and rest <= host_features() and tiles_are_emulated()
 
 
 TARGETS = {

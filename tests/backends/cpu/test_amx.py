@@ -206,7 +206,7 @@ def test_infinities_stay_where_they_are(amx):
 
 
 def test_without_tiles_and_without_an_emulator_it_is_refused(monkeypatch):
-    monkeypatch.setattr("xetl_cpu.amx_permission.is_emulated", lambda: False)
+    monkeypatch.setattr("xetl_cpu.targets.tiles_are_emulated", lambda: False)
     monkeypatch.setattr("xetl_cpu.targets.host_features", frozenset)
     a = np.zeros((8, 8), BF16)
     with pytest.raises(LaunchError, match="cannot run code for target `amx`"):

@@ -67,7 +67,7 @@ def new_host(monkeypatch):
             cached.cache_clear()
         flags = sorted(TARGETS["amx"].requires)
         monkeypatch.setattr(targets, "_cpuinfo_flags", lambda: flags)
-        monkeypatch.setattr("xetl_cpu.amx_permission.is_permitted", lambda: permitted)
+        monkeypatch.setattr("xetl_cpu.targets.tiles_are_permitted", lambda: permitted)
         return BACKEND
 
     yield host
@@ -94,11 +94,11 @@ def test_an_unknown_target_is_refused():
 def test_tiles_are_used_where_linux_permits_them_or_somebody_emulates_them(monkeypatch):
     amx = find_target("amx")
     monkeypatch.setattr(targets, "host_features", lambda: amx.requires)
-    monkeypatch.setattr(targets.amx_permission, "is_permitted", lambda: True)
+    monkeypatch.setattr(targets, "tiles_are_permitted", lambda: True)
     assert amx.runs_here
-    monkeypatch.setattr(targets.amx_permission, "is_permitted", lambda: False)
+    monkeypatch.setattr(targets, "tiles_are_permitted", lambda: False)
     assert not amx.runs_here
-    monkeypatch.setattr(targets.amx_permission, "is_emulated", lambda: True)
+    monkeypatch.setattr(targets, "tiles_are_emulated", lambda: True)
     assert amx.runs_emulated
     without = {name for name in amx.requires if not name.startswith("amx")}
     monkeypatch.setattr(targets, "host_features", lambda: without)
@@ -109,8 +109,9 @@ def test_tiles_are_used_where_linux_permits_them_or_somebody_emulates_them(monke
 
 def test_who_handles_illegal_instructions():
     code = (
-        "import faulthandler; from xetl_cpu.amx_permission import is_emulated; "
-        "before = is_emulated(); faulthandler.enable(); print(before, is_emulated())"
+        "import faulthandler; from xetl_cpu.targets import tiles_are_emulated; "
+        "before = tiles_are_emulated(); faulthandler.enable(); "
+        "print(before, tiles_are_emulated())"
     )
     path = [str(p) for p in sys.path if p]
     run = subprocess.run(

@@ -16,7 +16,7 @@ from dataclasses import asdict
 from struct import pack
 
 from xetl.dialects.xsmm import DATA_TYPES, gemm_flags_in_calls
-from xetl_cpu import amx_permission
+from xetl_cpu import targets
 from xetl_cpu.library import products as xsmm_products
 from xetl_cpu.library.functions import Library
 from xetl_cpu.library.products import Product
@@ -42,7 +42,7 @@ _NO_RESET, _NO_SETUP = "no_reset_tileconfig", "no_setup_tileconfig"
 def why_not_trusted(library: Library) -> str | None:
     """Why a library must not be used: wrong numbers, a crash; None: it may be."""
     products = list(_products(library.serves_tiles))
-    if library.path is None or amx_permission.is_emulated():
+    if library.path is None or targets.tiles_are_emulated():
         with library.quietly():
             results = xsmm_products.run(library.addresses, products)
     else:
