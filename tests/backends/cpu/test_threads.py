@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from xetl_cpu.launch import thread_pools
-from xetl_cpu.launch.thread_pools import load_pool, usable_cpus
+from xetl_cpu.launch.threads import load_pool, usable_cpus
 
 HERE = Path(__file__).parent
 LAUNCH = """
@@ -242,7 +241,6 @@ def test_the_layer_that_is_asked_for(asked: str, layer: str) -> None:
 def test_the_work_queue_is_the_last_choice_and_that_is_said() -> None:
     script = """
 import warnings
-from xetl_cpu.launch import threads
 load = threads.load_pool
 threads.load_pool = lambda layer: load(layer) if layer == "workqueue" else None
 with warnings.catch_warnings(record=True) as caught:
@@ -324,7 +322,7 @@ def test_workers_of_joblib_use_their_share() -> None:
     pytest.importorskip("joblib")
     script = """
 import joblib
-from xetl_cpu.launch.thread_pools import allowed_threads, usable_cpus
+from xetl_cpu.launch.threads import allowed_threads, usable_cpus
 jobs = usable_cpus().count
 calls = [joblib.delayed(allowed_threads)() for _ in range(jobs)]
 print({given.count for given in joblib.Parallel(n_jobs=jobs)(calls)})
@@ -336,7 +334,7 @@ print({given.count for given in joblib.Parallel(n_jobs=jobs)(calls)})
 def test_workers_of_multiprocessing_share_the_cpus(method: str) -> None:
     script = f"""
 import multiprocessing, time
-from xetl_cpu.launch.thread_pools import allowed_threads, usable_cpus
+from xetl_cpu.launch.threads import allowed_threads, usable_cpus
 context = multiprocessing.get_context("{method}")
 workers = usable_cpus().count
 with context.Pool(workers) as pool:
@@ -350,7 +348,7 @@ with context.Pool(1) as pool:
 def test_variables_count_in_workers_too() -> None:
     script = """
 import multiprocessing
-from xetl_cpu.launch.thread_pools import allowed_threads
+from xetl_cpu.launch.threads import allowed_threads
 with multiprocessing.get_context("fork").Pool(2) as pool:
     print(pool.apply(allowed_threads).count)
 """
@@ -376,6 +374,6 @@ def test_a_container_with_a_quota(
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
-    monkeypatch.setattr(thread_pools, "_CGROUPS", tmp_path)
+    monkeypatch.setattr("xetl_cpu.launch.threads._CGROUPS", tmp_path)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
     assert usable_cpus().count == (count or 8)
