@@ -11,8 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from xetl.errors import TileMapError
+from xetl.imports import late
 from xetl.language.distribution import Layout, spreads
-from xetl.language.map_picture import picture, show_layout
+
+_picture = late("xetl.language.map_picture", "picture")
+_show_layout = late("xetl.language.map_picture", "show_layout")
 
 
 @dataclass(frozen=True)
@@ -47,12 +50,12 @@ class WgMap:
         """
         rows, columns = _pair("show", "shape", shape)
         check_wg_map(self, (rows, columns))
-        show_layout(self._layout, (rows, columns), repr(self), path)
+        _show_layout(self._layout, (rows, columns), repr(self), path)
 
     def _repr_html_(self) -> str:
         """A picture, for notebooks: of the tile that is dealt out in one round."""
         rows, columns = (n * d for n, d in zip(self.sg_layout, self.sg_data))
-        return picture((rows, columns), self._layout, repr(self))
+        return _picture((rows, columns), self._layout, repr(self))
 
     @property
     def _layout(self) -> Layout:
@@ -93,7 +96,7 @@ class SgMap:
                     help=f"{unit} must divide {extent}",
                 )
         layout = Layout(self.wi_layout, self.wi_data)
-        show_layout(layout, (rows, columns), repr(self), path, "work item")
+        _show_layout(layout, (rows, columns), repr(self), path, "work item")
 
 
 @dataclass(frozen=True)

@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import prod
+from typing import TYPE_CHECKING
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
-from xetl.analysis.uniformity import Divergence, find_divergence
 from xetl.dialects.base import ints_of
 from xetl.dialects.kernel_attributes import LEVEL, SUBGROUPS, WORKGROUP
 from xetl.dialects.upstream import func, gpu, memref, scf
@@ -27,8 +27,14 @@ from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import AtomicRmwTileOp
 from xetl.dialects.xetile.used_maps import used_maps
 from xetl.errors import ControlFlowError, XetlError
+from xetl.imports import late
 from xetl.transforms.check_workgroup import functions_of, shared_bytes
 from xetl.transforms.diagnostics import DiagnosticEmitter, DiagnosticKind
+
+if TYPE_CHECKING:
+    from xetl.analysis.uniformity import Divergence
+
+_find_divergence = late("xetl.analysis.uniformity", "find_divergence")
 
 _BARRIER = DiagnosticKind(ControlFlowError, "X0612", "X0707")
 _FORKS = (scf.IfOp, scf.ForOp, scf.WhileOp, scf.ParallelOp)
@@ -51,7 +57,7 @@ class CheckBarriersPass(ModulePass):
             inside = [o for f in functions_of(op, kernel) for o in f.walk()]
             barriers = [each for each in _barriers(inside) if any(_forks_around(each))]
             if barriers and _subgroups(kernel) != 1:
-                divergence = find_divergence(op, _sources(inside, kernel))
+                divergence = _find_divergence(op, _sources(inside, kernel))
                 _check(barriers, divergence, DiagnosticEmitter(kernel))
 
 

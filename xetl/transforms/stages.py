@@ -1,7 +1,7 @@
 """Which operations a module may have at each stage; a check finds those left over.
 
-What each stage of the pipeline may hold.  A backend adds the stages of its own dialects
-with `register_stage`.
+A backend adds the stages of its own dialects with `register_stage`, and so does a pass
+that a stage begins after.
 """
 
 from __future__ import annotations
@@ -9,26 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import field
 
-from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc, StringAttr, VectorType
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc, VectorType
+from xdsl.ir import Attribute, Operation
 from xdsl.utils.exceptions import VerifyException
 
-from xetl.dialects.kernel_attributes import LEVEL, SUBGROUP, WORKGROUP
 from xetl.dialects.upstream import vector
 from xetl.dialects.walk import operations_in
-from xetl.dialects.xetile import TileType
-from xetl.language.distribution import Layout, problem_with
 from xetl.records import record
-from xetl.transforms.propagate_wg_maps.map_attributes import (
-    is_map,
-    is_matrix,
-    map_of,
-    matrix_shape,
-    plain,
-    same_owners,
-    tile_map,
-)
-from xetl.transforms.propagate_wg_maps.rules import is_mapped, relations, values_of
 
 Rule = Callable[[Operation], str | None]
 
@@ -121,57 +108,6 @@ _ANY_RANK = (
 )
 
 
-def maps_agree(op: Operation) -> str | None:
-    """Every vector of rank 2 has a legal map, and operands have the ones they need.
-
-    Equal are two maps by which each subgroup owns the same.  A reduction may have any
-    map on its source: the rest of a sum is exchanged.
-    """
-    values = [value for value in values_of(op) if is_mapped(value)]
-    if not values and not any(map(is_matrix, op.operands)):
-        return None
-    if _is_for_subgroups(op):
-        return None
-    for value in values:
-        problem = _problem_of_value(value)
-        if problem is not None:
-            return f"`{op.name}`: {problem}"
-    return _problem_of_operands(op)
-
-
-def _is_for_subgroups(op: Operation) -> bool:
-    outer: Operation | None = op
-    while outer is not None:
-        if LEVEL in outer.attributes:
-            return outer.attributes[LEVEL] == StringAttr(SUBGROUP)
-        outer = outer.parent_op()
-    return False
-
-
-def _map(value: SSAValue) -> Layout | None:
-    found = tile_map(value) if isinstance(value.type, TileType) else map_of(value)
-    return None if found is None else plain(found)
-
-
-def _problem_of_value(value: SSAValue) -> str | None:
-    found = _map(value)
-    if found is None:
-        return f"a value of type {value.type} has no map"
-    return problem_with(matrix_shape(value), found)
-
-
-def _problem_of_operands(op: Operation) -> str | None:
-    for relation in relations(op):
-        anchor, found = _map(relation.anchor), _map(relation.operand)
-        if anchor is None or found is None:
-            return f"operand {relation.index} of `{op.name}` has no map"
-        wanted = plain(relation.backward(anchor))
-        shape = matrix_shape(relation.operand)
-        if relation.is_strict and not same_owners(shape, found, wanted):
-            return f"operand {relation.index} of `{op.name}` has {found}, not {wanted}"
-    return None
-
-
 def vectors_have_rank_2(op: Operation) -> str | None:
     """Tile values are matrices (blocked ones have rank 4)."""
     if not op.name.startswith("xetile."):
@@ -194,19 +130,6 @@ def no_matrices(op: Operation) -> str | None:
     return None
 
 
-def no_workgroup(op: Operation) -> str | None:
-    """Each value is one subgroup's: none is spread over several."""
-    if op.attributes.get(LEVEL) == StringAttr(WORKGROUP):
-        return f"`{op.name}` is still of a workgroup"
-    for name, value in (*op.attributes.items(), *op.properties.items()):
-        if is_map(name, value):
-            return f"`{op.name}` still has a map, `{name}`"
-    for result in op.results:
-        if isinstance(result.type, TileType) and result.type.wg_map is not None:
-            return f"`{op.name}` still gives {result.type}"
-    return None
-
-
 _STRUCTURE = frozenset({"builtin", "gpu", "scf", "func"})
 _VALUES = frozenset({"arith", "math", "vector", "memref", "index"})
 _FENCE = frozenset({"xegpu.fence"})
@@ -226,22 +149,6 @@ XETILE = register_stage(
             }
         ),
         (vectors_have_rank_2,),
-    )
-)
-XETILE_MAPPED = register_stage(
-    StageSpec(
-        "xetile-mapped",
-        XETILE.dialects,
-        XETILE.operations,
-        (vectors_have_rank_2, maps_agree),
-    )
-)
-XETILE_SG = register_stage(
-    StageSpec(
-        "xetile-sg",
-        XETILE.dialects,
-        XETILE.operations,
-        (vectors_have_rank_2, no_workgroup),
     )
 )
 XSMM = register_stage(

@@ -80,7 +80,7 @@ class CpuBackend(BackendBase):
 
     def machine_name(self, target: str) -> str:
         """The target, the processor's model and the threads of a launch."""
-        found = import_whole("xetl_cpu.launch.thread_pools").allowed_threads()
+        found = import_whole("xetl_cpu.launch.threads").allowed_threads()
         return f"{target}, {processor_model()}, {found.count} threads"
 
     def tune_machine(self) -> Sequence[str]:

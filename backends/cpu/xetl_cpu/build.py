@@ -15,14 +15,14 @@ from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 
-from xetl.codegen.emitter import Strided, constant
+from xetl.codegen.emitter import EmitTable, Strided, constant
 from xetl.codegen.llvm import Value, ll
 from xetl.codegen.types import I8, I64, PTR, byte_width
 from xetl.dialects.base import ints_of, memref_type
 from xetl.errors import InternalError
-from xetl.imports import import_whole
-from xetl_cpu.dialect import PackedMemoryOp
-from xetl_cpu.emit import fibers, parallel
+from xetl.imports import import_whole, late
+from xetl_cpu.dialect import BarrierOp, FibersOp, PackedMemoryOp
+from xetl_cpu.emit import parallel
 from xetl_cpu.emit.emitter import KernelEmitter
 from xetl_cpu.emit.kernel import bytes_of, emit_kernel
 from xetl_cpu.launch.prepacked import FILLED, HEADER_WORDS, NONE
@@ -104,13 +104,19 @@ def _words(em: KernelEmitter, op: PackedMemoryOp) -> list[Value]:
     return words
 
 
+_FIBERS = "xetl_cpu.emit.fibers"
+_TABLE: EmitTable = {
+    PackedMemoryOp: _emit_packed_memory,
+    FibersOp: late(_FIBERS, "emit_fibers"),
+    BarrierOp: late(_FIBERS, "emit_barrier"),
+}
+
 _BINDING = "llvmlite.binding"
 
 
 def llvm_text(module: ModuleOp, target: Target) -> str:
     """The LLVM IR as emitted."""
-    table = parallel.TABLE | fibers.TABLE | {PackedMemoryOp: _emit_packed_memory}
-    return str(emit_kernel(module, target, table))
+    return str(emit_kernel(module, target, parallel.TABLE | _TABLE))
 
 
 def optimised(text: str, target: Target) -> Any:

@@ -15,13 +15,14 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 
 from xetl import __version__
+from xetl.dialects.walk import operations_in
 from xetl.errors import InternalError, LaunchError
 from xetl.export import Export
 from xetl.imports import import_whole
 from xetl.language.signature import ArrayParam, ConstParam, ScalarParam, Signature
 from xetl_cpu.build import llvm_text, optimised
+from xetl_cpu.dialect import LogOp
 from xetl_cpu.emit.kernel import KERNEL
-from xetl_cpu.emit.log import log_operations
 from xetl_cpu.image import build_image
 from xetl_cpu.launch.slots import FIRST_ARGUMENT, slots_of
 from xetl_cpu.pipeline import IMPORTS, stored_arguments
@@ -102,7 +103,7 @@ _COPIED = (
 
 
 def _check(module: ModuleOp, name: str) -> None:
-    if log_operations(module):
+    if operations_in(module, LogOp):
         raise LaunchError(
             f"`{name}` prints or asserts, which only a launch from Python can show",
             code="X0844",

@@ -1,6 +1,8 @@
 """Types, constants and functions of LLVM, and `Builder`, which emits instructions.
 
-Pointers are opaque; offsets are in elements of the type that is named.
+Pointers are opaque; offsets are in elements of the type that is named. Elements travel
+as integers of their size (``<n x i16>``, ``<n x i32>``) up to `convert`, so that loads,
+masks and shuffles need not know what they mean.
 """
 
 from __future__ import annotations
@@ -359,3 +361,43 @@ class Builder(ir.IRBuilder):
         phi = self.phi(type_)
         phi.add_incoming(value, block)
         return phi
+
+
+_BITS = {
+    **{"i8": I8, "u8": I8, "i16": I16, "f16": I16, "bf16": I16},
+    **{"i32": I32, "f32": I32, "f64": I64},
+}
+
+_NARROW = {"f16": F16, "bf16": BF16}
+
+
+def bits_of(dtype: str) -> Type:
+    """The integer type an element travels as."""
+    return _BITS[dtype]
+
+
+def convert(builder: Builder, value: Value, source: str, target: str) -> Value:
+    """Convert the bits of ``source`` elements to the bits of ``target`` elements.
+
+    Bytes become wider integers or stay as they are.  Exact, but for f32 to f16 and f32
+    or f16 to bf16: these round to nearest even (and bf16 takes a target with
+    instructions for it, which flush subnormals).
+    """
+    if source == target or (source, target) == ("u8", "i8"):
+        return value
+    lanes = value.type.count if isinstance(value.type, ir.VectorType) else 1
+    if source in ("i8", "u8"):
+        extend = builder.zext if source == "u8" else builder.sext
+        return extend(value, vector(bits_of(target), lanes))
+    if source == "bf16":
+        wide = builder.zext(value, vector(I32, lanes))
+        shift = const(wide.type, 16)
+        return builder.shl(wide, shift)
+    if source == "f16":
+        half = builder.bitcast(value, vector(F16, lanes))
+        single = builder.fpext(half, vector(F32, lanes))
+    else:
+        single = builder.bitcast(value, vector(F32, lanes))
+    if target in _NARROW:
+        single = builder.fptrunc(single, vector(_NARROW[target], lanes))
+    return builder.bitcast(single, vector(bits_of(target), lanes))

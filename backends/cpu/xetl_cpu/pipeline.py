@@ -2,54 +2,134 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from math import prod
+from typing import TypeAlias
 
-from xdsl.dialects.builtin import IntegerAttr, MemRefType, ModuleOp
+from xdsl.context import Context
+from xdsl.dialects.builtin import AnyFloat, IntegerAttr, MemRefType, ModuleOp
+from xdsl.ir import Attribute, Operation
 from xdsl.passes import ModulePass
 
 from xetl.backend import Artifact
 from xetl.codegen.math import LIBRARY
 from xetl.codegen.types import byte_width
 from xetl.dialects.base import ints_of
-from xetl.dialects.kernel_attributes import SHARED, STORED
+from xetl.dialects.kernel_attributes import SHARED, STORED, SUBGROUPS, TEXT
+from xetl.dialects.kinds_of_types import is_vector
 from xetl.dialects.memref_layout import constant_index
-from xetl.dialects.upstream import func, memref
+from xetl.dialects.upstream import func, gpu, memref
 from xetl.dialects.walk import operations_in
-from xetl.dialects.xetile import TileMmaOp
+from xetl.dialects.xetile import TileMmaOp, TileType
 from xetl.dialects.xsmm import BrgemmOp, DispatchOp, TileConfigDispatchOp, TileConfigOp
+from xetl.imports import import_whole, late
 from xetl.language.signature import Signature
 from xetl.transforms.canonicalize import CanonicalizePass
-from xetl.transforms.expand_small_floats import ExpandSmallFloatsPass
-from xetl.transforms.fold_add_into_mma import FoldAddIntoMmaPass
-from xetl.transforms.inline_calls import InlineCallsPass
-from xetl.transforms.legalize_vectors import LegalizeVectorsPass
-from xetl.transforms.unblock_values import UnblockValuesPass
 from xetl_cpu.build import assemble, assembly, llvm_text
 from xetl_cpu.dialect import (
     CPU,
     XSMM,
     BlockOp,
     BrgemmTileOp,
+    LogOp,
     PackedMemoryOp,
     ThreadTilesOp,
 )
 from xetl_cpu.emit.kernel import KERNEL, kernel_of
-from xetl_cpu.emit.log import entry_of, log_operations
 from xetl_cpu.image import DEFAULT_IMPORTS, build_image
-from xetl_cpu.later_pass import LaterPass
 from xetl_cpu.library.functions import FUNCTIONS
 from xetl_cpu.lowering.clamp_tile_offsets import ClampTileOffsetsPass
-from xetl_cpu.lowering.collapse_vectors import CollapseVectorsPass
 from xetl_cpu.lowering.convert_xetile_to_loops import ConvertXetileToLoopsPass
-from xetl_cpu.lowering.expand_text_forms import ExpandTextFormsPass
 from xetl_cpu.lowering.fuse_row_loops import FuseRowLoopsPass
 from xetl_cpu.lowering.hoist_launch_invariants import HoistLaunchInvariantsPass
 from xetl_cpu.lowering.materialize_grid import MaterializeGridPass
-from xetl_cpu.lowering.materialize_subgroups import MaterializeSubgroupsPass
 from xetl_cpu.lowering.order_programs import OrderProgramsPass
 from xetl_cpu.lowering.place_values import PlaceValuesPass
 from xetl_cpu.lowering.widen_programs import WidenProgramsPass
 from xetl_cpu.targets import INLINE, find_target
+
+Condition: TypeAlias = Callable[[ModuleOp], bool]
+"""Whether a module may have something for a pass."""
+
+
+@dataclass(frozen=True)
+class LaterPass(ModulePass):
+    """The pass ``name``, with ``options``, loaded where a module has something for it.
+
+    Most kernels have no products, or nothing but plain matrices, and to load the passes
+    for all others takes a while.
+    """
+
+    # Of each object here, of the class elsewhere: it stands for passes of any name.
+    name: str  # pyright: ignore[reportIncompatibleVariableOverride]
+    wanted: Condition
+    options: tuple[object, ...] = ()
+    folder: str = "xetl_cpu.lowering"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Load the pass and run it, if there is anything for it."""
+        if self.wanted(op):
+            self.load()(*self.options).apply(ctx, op)
+
+    def load(self) -> type[ModulePass]:
+        """The pass, which the module of its name holds."""
+        module = import_whole(f"{self.folder}.{self.name.replace('-', '_')}")
+        words = [word.capitalize() for word in self.name.split("-")]
+        return getattr(module, f"{''.join(words)}Pass")
+
+
+def _of_core(name: str, wanted: Condition) -> LaterPass:
+    return LaterPass(name, wanted, folder="xetl.transforms")
+
+
+def _having(*kinds: type[Operation]) -> Condition:
+    """Operations of these classes."""
+    return lambda module: bool(operations_in(module, *kinds))
+
+
+def _is_text(module: ModuleOp) -> bool:
+    return any(TEXT in each.attributes for each in operations_in(module, gpu.FuncOp))
+
+
+def _is_text_or_hinted(module: ModuleOp) -> bool:
+    """A kernel from Python has one such form: hints which cache keeps what."""
+    hints = {"l1_hint", "l2_hint", "l3_hint"}
+    found = operations_in(module, Operation)
+    return _is_text(module) or any(hints & op.properties.keys() for op in found)
+
+
+def _has_subgroups(module: ModuleOp) -> bool:
+    found = operations_in(module, func.FuncOp)
+    return any(SUBGROUPS in each.attributes for each in found)
+
+
+def _with_type(test: Callable[[Attribute], bool]) -> Condition:
+    """Values of such types."""
+
+    def wanted(module: ModuleOp) -> bool:
+        for op in operations_in(module, Operation):
+            blocks = [block for region in op.regions for block in region.blocks]
+            arguments = [each for block in blocks for each in block.args]
+            if any(test(value.type) for value in (*op.results, *arguments)):
+                return True
+        return False
+
+    return wanted
+
+
+def _is_no_matrix(type_: Attribute) -> bool:
+    if isinstance(type_, TileType):
+        return type_.inner_blocks is not None
+    return is_vector(type_) and type_.get_num_dims() not in (1, 2)
+
+
+def _is_small_float(type_: Attribute) -> bool:
+    element = getattr(type_, "element_type", type_)
+    return isinstance(element, AnyFloat) and element.bitwidth == 8
+
+
+_log_entry = late("xetl_cpu.emit.log", "entry_of")
 
 _LIBM = frozenset({"fmod", "fmodf"}) | LIBRARY
 """Remainders are exact: no vector code is as good, and kernels rarely need them."""
@@ -59,10 +139,12 @@ IMPORTS = DEFAULT_IMPORTS | _LIBM | frozenset(FUNCTIONS)
 
 DIALECTS = (XSMM, CPU)
 
-_OF_PRODUCTS = (TileMmaOp, BrgemmTileOp)
-_OF_TILES = (TileConfigOp, TileConfigDispatchOp, ThreadTilesOp)
-_INSERT_CONFIG = LaterPass("insert-amx-config", (BrgemmTileOp, BrgemmOp, BlockOp))
-_HOIST_DISPATCH = LaterPass("hoist-dispatch", (DispatchOp,))
+_OF_PRODUCTS = _having(TileMmaOp, BrgemmTileOp)
+_OF_TILES = _having(TileConfigOp, TileConfigDispatchOp, ThreadTilesOp)
+_INSERT_CONFIG = LaterPass(
+    "insert-amx-config", _having(BrgemmTileOp, BrgemmOp, BlockOp)
+)
+_HOIST_DISPATCH = LaterPass("hoist-dispatch", _having(DispatchOp))
 
 _OF_SOME_TARGETS = (
     "insert-amx-config",
@@ -77,15 +159,15 @@ STAGE_AFTER = {"order-programs": "xsmm", "convert-xetile-to-loops": "loops"}
 def passes(target: str) -> list[ModulePass]:
     """From the ``xetile`` stage to ``loops``."""
     return [
-        InlineCallsPass(),
-        ExpandSmallFloatsPass(),
-        LegalizeVectorsPass(),
-        ExpandTextFormsPass(),
-        CollapseVectorsPass(),
-        UnblockValuesPass(),
-        FoldAddIntoMmaPass(),
+        _of_core("inline-calls", _having(func.CallOp)),
+        _of_core("expand-small-floats", _with_type(_is_small_float)),
+        _of_core("legalize-vectors", _is_text),
+        LaterPass("expand-text-forms", _is_text_or_hinted),
+        LaterPass("collapse-vectors", _with_type(_is_no_matrix)),
+        _of_core("unblock-values", _with_type(_is_no_matrix)),
+        _of_core("fold-add-into-mma", _having(TileMmaOp)),
         MaterializeGridPass(),
-        MaterializeSubgroupsPass(),
+        LaterPass("materialize-subgroups", _has_subgroups),
         ClampTileOffsetsPass(),
         HoistLaunchInvariantsPass(),
         # After hoisting: the number of steps must stand before the programs to be
@@ -124,18 +206,20 @@ def _calls(target: str) -> list[ModulePass]:
     if machine.calls == INLINE:
         return [hoist]
     return [
-        LaterPass("convert-block-gemm-to-brgemm", (BlockOp,), (target,)),
+        LaterPass("convert-block-gemm-to-brgemm", _having(BlockOp), (target,)),
         *([_INSERT_CONFIG] if machine.calls_configure else []),
         _HOIST_DISPATCH,
         hoist,
-        LaterPass("convert-xsmm-to-calls", (DispatchOp, BrgemmOp, ThreadTilesOp)),
+        LaterPass(
+            "convert-xsmm-to-calls", _having(DispatchOp, BrgemmOp, ThreadTilesOp)
+        ),
     ]
 
 
 def opt_passes() -> dict[str, type[ModulePass]]:
     """By name; those that need a target take it as an option: ``{target=avx2}``."""
     known = {each.name: _class_of(each) for each in passes("host")}
-    return known | {name: LaterPass(name, ()).load() for name in _OF_SOME_TARGETS}
+    return known | {name: LaterPass(name, _is_text).load() for name in _OF_SOME_TARGETS}
 
 
 def _class_of(one: ModulePass) -> type[ModulePass]:
@@ -154,7 +238,7 @@ def build(module: ModuleOp, signature: Signature, target: str) -> Artifact:
         "code_bytes": len(image.code),
         "slm_bytes": shared_bytes(module),
         "dispatches": dispatches(module),
-        "log": [entry_of(op) for op in log_operations(module)],
+        "log": [_log_entry(op) for op in operations_in(module, LogOp)],
     }
     return Artifact(image.to_bytes(), meta)
 

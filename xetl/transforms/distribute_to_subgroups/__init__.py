@@ -75,7 +75,8 @@ from xetl.transforms.distribute_to_subgroups.rules import (
     prefetch_tile,
     update_tile_offset,
 )
-from xetl.transforms.propagate_wg_maps.map_attributes import map_of, tile_map
+from xetl.transforms.propagate_wg_maps.map_attributes import is_map, map_of, tile_map
+from xetl.transforms.stages import XETILE, StageSpec, register_stage
 
 
 def distribute_control(d: Distributor, op: Operation) -> None:
@@ -245,3 +246,26 @@ def is_workgroup(function: Operation) -> bool:
     if level is None:
         return bool(used_maps(function))
     return level == StringAttr(WORKGROUP)
+
+
+def no_workgroup(op: Operation) -> str | None:
+    """Each value is one subgroup's: none is spread over several."""
+    if op.attributes.get(LEVEL) == StringAttr(WORKGROUP):
+        return f"`{op.name}` is still of a workgroup"
+    for name, value in (*op.attributes.items(), *op.properties.items()):
+        if is_map(name, value):
+            return f"`{op.name}` still has a map, `{name}`"
+    for result in op.results:
+        if isinstance(result.type, xetile.TileType) and result.type.wg_map is not None:
+            return f"`{op.name}` still gives {result.type}"
+    return None
+
+
+XETILE_SG = register_stage(
+    StageSpec(
+        "xetile-sg",
+        XETILE.dialects,
+        XETILE.operations,
+        (*XETILE.rules, no_workgroup),
+    )
+)

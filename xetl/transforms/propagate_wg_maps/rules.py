@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Operation, SSAValue
 
 from xetl.analysis.control_flow import targets
 from xetl.dialects import traits, xetile
 from xetl.dialects.base import shape_of, vector_type
+from xetl.dialects.kernel_attributes import LEVEL, SUBGROUP
 from xetl.dialects.literals import splat_value
 from xetl.dialects.traits import (
     AccessesTile,
@@ -26,14 +28,20 @@ from xetl.dialects.traits import (
     Transposes,
 )
 from xetl.dialects.upstream import arith, scf, vector
-from xetl.language.distribution import Layout
+from xetl.language.distribution import Layout, problem_with
 from xetl.records import record
 from xetl.transforms.propagate_wg_maps.map_attributes import (
     BRANCHES,
     is_matrix,
+    map_of,
+    matrix_shape,
+    plain,
+    same_owners,
+    tile_map,
     transposed,
     with_data,
 )
+from xetl.transforms.stages import XETILE, StageSpec, register_stage
 
 Transfer = Callable[[Layout], Layout]
 
@@ -299,3 +307,66 @@ def values_of(op: Operation) -> Iterator[SSAValue]:
     for region in op.regions:
         for block in region.blocks:
             yield from block.args
+
+
+def maps_agree(op: Operation) -> str | None:
+    """Every vector of rank 2 has a legal map, and operands have the ones they need.
+
+    Equal are two maps by which each subgroup owns the same.  A reduction may have any
+    map on its source: the rest of a sum is exchanged.
+    """
+    values = [value for value in values_of(op) if is_mapped(value)]
+    if not values and not any(map(is_matrix, op.operands)):
+        return None
+    if _is_for_subgroups(op):
+        return None
+    for value in values:
+        problem = _problem_of_value(value)
+        if problem is not None:
+            return f"`{op.name}`: {problem}"
+    return _problem_of_operands(op)
+
+
+def _is_for_subgroups(op: Operation) -> bool:
+    outer: Operation | None = op
+    while outer is not None:
+        if LEVEL in outer.attributes:
+            return outer.attributes[LEVEL] == StringAttr(SUBGROUP)
+        outer = outer.parent_op()
+    return False
+
+
+def _map(value: SSAValue) -> Layout | None:
+    found = (
+        tile_map(value) if isinstance(value.type, xetile.TileType) else map_of(value)
+    )
+    return None if found is None else plain(found)
+
+
+def _problem_of_value(value: SSAValue) -> str | None:
+    found = _map(value)
+    if found is None:
+        return f"a value of type {value.type} has no map"
+    return problem_with(matrix_shape(value), found)
+
+
+def _problem_of_operands(op: Operation) -> str | None:
+    for relation in relations(op):
+        anchor, found = _map(relation.anchor), _map(relation.operand)
+        if anchor is None or found is None:
+            return f"operand {relation.index} of `{op.name}` has no map"
+        wanted = plain(relation.backward(anchor))
+        shape = matrix_shape(relation.operand)
+        if relation.is_strict and not same_owners(shape, found, wanted):
+            return f"operand {relation.index} of `{op.name}` has {found}, not {wanted}"
+    return None
+
+
+XETILE_MAPPED = register_stage(
+    StageSpec(
+        "xetile-mapped",
+        XETILE.dialects,
+        XETILE.operations,
+        (*XETILE.rules, maps_agree),
+    )
+)

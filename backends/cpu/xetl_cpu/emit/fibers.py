@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from xdsl.ir import SSAValue
 
-from xetl.codegen.emitter import EmitTable, constant
+from xetl.codegen.emitter import constant
 from xetl.codegen.llvm import Type, Value, ll
 from xetl.codegen.scf import captured, flatten, rebuild
 from xetl.codegen.types import I8, I64, PTR
@@ -174,6 +174,3 @@ def emit_barrier(em: KernelEmitter, op: BarrierOp) -> None:
     assert em.fiber is not None
     board, own = em.fiber
     _switch(em, em.builder, own, board)
-
-
-TABLE: EmitTable = {FibersOp: emit_fibers, BarrierOp: emit_barrier}

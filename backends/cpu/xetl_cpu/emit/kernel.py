@@ -37,7 +37,7 @@ from xetl.dialects.upstream.xegpu import FenceOp
 from xetl.dialects.walk import operations_in
 from xetl.dialects.xsmm import TileConfigDispatchOp, TileConfigOp
 from xetl.errors import InternalError
-from xetl.imports import import_whole
+from xetl.imports import import_whole, late
 from xetl.runtime.log import LOG_BYTES
 from xetl_cpu.dialect import (
     BlockGemmOp,
@@ -51,11 +51,11 @@ from xetl_cpu.dialect import (
     ViewAddressOp,
 )
 from xetl_cpu.emit.emitter import KernelEmitter
-from xetl_cpu.emit.log import emit_log, log_operations
 from xetl_cpu.launch.slots import FIRST_ARGUMENT, GRID, WORKSPACE
 from xetl_cpu.llvm import VOID, Builder, declare, define, leave_as_it_is
 from xetl_cpu.targets import Target
-from xetl_cpu.vector_math import emit_math
+
+_emit_math = late("xetl_cpu.vector_math", "emit_math")
 
 KERNEL = "xetl_kernel"
 _LINE = 64
@@ -72,13 +72,13 @@ def emit_kernel(module: ModuleOp, target: Target, table: EmitTable) -> ll.Module
     llvm = ll.Module("xetl")
 
     def functions(name: str, element: Any, lanes: int) -> Value:
-        return emit_math(llvm, target, name, {F32: "f32", F64: "f64"}[element], lanes)
+        return _emit_math(llvm, target, name, {F32: "f32", F64: "f64"}[element], lanes)
 
     kernel = define(llvm, KERNEL, I64, [("slots", PTR)])
     kernel.linkage = ""
     leave_as_it_is(kernel)
     log_ids: dict[Operation, int] = {
-        op: number for number, op in enumerate(log_operations(module))
+        op: number for number, op in enumerate(operations_in(module, LogOp))
     }
     em = KernelEmitter(
         llvm,
@@ -278,7 +278,7 @@ _TABLE: EmitTable = {
     memref_ops.AllocaOp: _alloca,
     ViewAddressOp: _view_address,
     ConstantMemoryOp: _constant_memory,
-    LogOp: emit_log,
+    LogOp: late("xetl_cpu.emit.log", "emit_log"),
     func.ReturnOp: _return,
     CompareAndSwapOp: _compare_and_swap,
     FenceOp: _fence,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from xdsl.dialects.builtin import ModuleOp, VectorType
+from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Attribute, SSAValue
 
 from xetl.codegen.arith import as_word
@@ -18,16 +18,10 @@ from xetl.codegen.llvm import Value
 from xetl.codegen.types import I64, memory_type
 from xetl.dialects.base import ints_of
 from xetl.dialects.kinds_of_types import is_vector
-from xetl.dialects.walk import operations_in
 from xetl.runtime.log import FAILED, HEADER_WORDS, LOG_WORDS, make_entry
 from xetl.transforms.diagnostics import positions_of
 from xetl_cpu.dialect import LogOp
 from xetl_cpu.emit.emitter import KernelEmitter
-
-
-def log_operations(module: ModuleOp) -> list[LogOp]:
-    """All operations that write to the log; their order numbers them."""
-    return operations_in(module, LogOp)
 
 
 def entry_of(op: LogOp) -> dict[str, Any]:

@@ -20,10 +20,10 @@ from xetl_cpu.dialect import (
     element_name,
 )
 from xetl_cpu.emit.emitter import KernelEmitter
+from xetl_cpu.llvm import bits_of
 from xetl_cpu.microkernels.amx import emit_configure, emit_release
 from xetl_cpu.microkernels.blocking import Blocking
 from xetl_cpu.microkernels.copy_block import Unit
-from xetl_cpu.microkernels.elements import bits_of
 from xetl_cpu.microkernels.gemm import emit_block_gemm
 from xetl_cpu.microkernels.gemv import emit_skinny_gemm, is_skinny
 from xetl_cpu.microkernels.packing import emit_pack

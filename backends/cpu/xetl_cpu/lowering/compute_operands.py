@@ -48,8 +48,7 @@ from xetl.dialects.xetile import (
 from xetl.ir.builder import Builder
 from xetl.records import record
 from xetl.transforms.diagnostics import remark
-from xetl_cpu.lowering.packing.bounds import copier, sources_of
-from xetl_cpu.lowering.packing.plans import is_shared, is_written
+from xetl_cpu.lowering.packing.plans import copier, is_shared, is_written, sources_of
 from xetl_cpu.lowering.pruning import prune_loop
 from xetl_cpu.lowering.tiles import tile_like
 

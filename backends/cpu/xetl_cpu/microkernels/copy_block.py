@@ -7,7 +7,7 @@ The block is ``major x minor`` elements.  ``group`` majors lie together in the r
 and what is outside ``valid_major x valid_minor`` becomes zero.  There are three copies:
 
 * `emit_copy_rows`     the minor stride is 1: copies vectors (interleaves a group)
-* ``copy_columns.py``  the major stride is 1: squares of 32-bit elements or groups are
+* `emit_copy_columns`  the major stride is 1: squares of 32-bit elements or groups are
                        transposed in registers
 * `emit_copy_elements` any strides: element by element
 
@@ -30,12 +30,13 @@ from xetl_cpu.llvm import (
     Module,
     Type,
     Value,
+    bits_of,
     const,
+    convert,
     define,
     parameters,
     vector,
 )
-from xetl_cpu.microkernels.elements import bits_of, convert
 from xetl_cpu.targets import Target
 
 Unit = Literal["major", "minor"]

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from xetl.records import record
-from xetl_cpu.llvm import Builder, Type, Value, ir, vector
+from xetl_cpu.llvm import Builder, Type, Value, bits_of, convert, ir, vector
 from xetl_cpu.microkernels.blocking import Blocking
-from xetl_cpu.microkernels.elements import bits_of, convert
 
 
 @record()

@@ -21,14 +21,15 @@ from xetl_cpu.llvm import (
     Module,
     Type,
     Value,
+    bits_of,
     const,
+    convert,
     declare,
     define,
     vector,
 )
 from xetl_cpu.microkernels.blocking import Blocking
 from xetl_cpu.microkernels.copy_block import Unit
-from xetl_cpu.microkernels.elements import bits_of, convert
 from xetl_cpu.microkernels.parameters import STREAMING_PARAMETERS, Streamed
 from xetl_cpu.targets import Target
 

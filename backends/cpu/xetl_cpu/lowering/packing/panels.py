@@ -33,8 +33,14 @@ from xetl_cpu.dialect import (
     pack,
 )
 from xetl_cpu.lowering.loops.state import Matrix, matrix_of
-from xetl_cpu.lowering.packing.bounds import bound, copied, copier
-from xetl_cpu.lowering.packing.plans import Plan, same_index, same_plan
+from xetl_cpu.lowering.packing.plans import (
+    Plan,
+    bound,
+    copied,
+    copier,
+    same_index,
+    same_plan,
+)
 from xetl_cpu.lowering.tiles import tile_sizes
 from xetl_cpu.microkernels.blocking import Blocking
 
