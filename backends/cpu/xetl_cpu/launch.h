@@ -86,6 +86,8 @@ static inline int64_t *xetl_put_array(int64_t *slot, const void *data, int rank,
 static inline int xetl_launch(int64_t (*kernel)(int64_t *), int64_t *slots,
                               const int64_t grid[3], xetl_workspace *given)
 {
+    /* What forks and joins; about how many nanoseconds its last join lost. */
+    static int64_t pool[2];
     xetl_workspace own = {NULL, NULL, 0};
     xetl_workspace *workspace = given ? given : &own;
     int64_t threads = 1, result;
@@ -93,7 +95,8 @@ static inline int xetl_launch(int64_t (*kernel)(int64_t *), int64_t *slots,
 #ifdef _OPENMP
     threads = omp_get_max_threads();
 #endif
-    slots[0] = threads > 1 ? (int64_t)(intptr_t)&xetl_fork : 0;
+    pool[0] = (int64_t)(intptr_t)&xetl_fork;
+    slots[0] = threads > 1 ? (int64_t)(intptr_t)pool : 0;
     slots[1] = threads;
     memcpy(slots + 4, grid, 3 * sizeof grid[0]);
     for (;;) {

@@ -53,7 +53,9 @@ class Team:
         self.threads = threads
         self.process = os.getpid()
         self._queue: SimpleQueue[Any] = SimpleQueue()
-        self.fork = _Fork(self._run)
+        self._fork = _Fork(self._run)
+        fork = ctypes.cast(self._fork, ctypes.c_void_p).value
+        self.pool = (ctypes.c_int64 * 2)(fork)  # and what its last join lost
         self._started = 1
 
     def _start(self, parts: int) -> None:
@@ -241,11 +243,11 @@ class Kernel:
     def _run(self, grid: tuple[int, ...], words: list[int]) -> None:
         """Call the code; once more with a larger workspace, if it asks for one."""
         ours = team()
-        fork = ctypes.cast(ours.fork, ctypes.c_void_p).value if ours.threads > 1 else 0
+        pool = ctypes.addressof(ours.pool) if ours.threads > 1 else 0
         needed = 0
         for _ in range(2):
             address, size = getattr(self._local, "workspace", (0, 0))
-            head = [fork, ours.threads, address, size, *grid, 0, 0, 0]
+            head = [pool, ours.threads, address, size, *grid, 0, 0, 0]
             slots = (ctypes.c_int64 * (_HEAD + len(words)))(*head, *words)
             needed = self._code(slots)
             if needed <= 0:

@@ -62,18 +62,19 @@ define i64 @xetl_kernel(ptr %slots) {
   %steps = alloca i64
   %t.slot = getelementptr i64, ptr %slots, i64 1
   %a.slot = getelementptr i64, ptr %slots, i64 10
-  %fork = load ptr, ptr %slots
+  %pool = load ptr, ptr %slots
   %threads = load i64, ptr %t.slot
   %array = load ptr, ptr %a.slot
   store i64 0, ptr %args
   store i64 64, ptr %dims
   store i64 1, ptr %steps
-  %serial = icmp eq ptr %fork, null
+  %serial = icmp eq ptr %pool, null
   br i1 %serial, label %alone, label %team
 alone:
   call void @chunk(ptr %args, ptr %dims, ptr %steps, ptr %array)
   ret i64 0
 team:
+  %fork = load ptr, ptr %pool
   %n = trunc i64 %threads to i32
   call void %fork(ptr @chunk, ptr %args, ptr %dims, ptr %steps, ptr %array,
                   i64 0, i64 1, i32 %n)

@@ -39,11 +39,12 @@ def blocks(X, Y, R: constexpr, C: constexpr):
 
 COUNTS = """
 import ctypes
+import time
 import numpy as np
 import test_work as t
 from xetl_cpu.launch import threads
 
-forks = []
+forks, late = [], {late}
 Task = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4)
 Fork = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 5, *[ctypes.c_int64] * 3)
 
@@ -51,12 +52,16 @@ Fork = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 5, *[ctypes.c_int64] * 3)
 def fork(task, args, dims, steps, context, *rest):
     forks.append(1)
     Task(task)(args, dims, steps, context)
+    end = time.perf_counter() + late
+    while time.perf_counter() < end:
+        pass
 
 address = ctypes.cast(fork, ctypes.c_void_p).value
 threads._State.layer = threads.ThreadLayer("counted", 2, address)
 X = np.random.default_rng(0).random({shape}, np.float32)
 Y = np.empty({result}, np.float32)
-t.{launch}
+for _ in range({launches}):
+    t.{launch}
 np.testing.assert_allclose(Y, {wanted}, rtol=1e-4)
 print(len(forks))
 """
@@ -81,10 +86,38 @@ BLOCKS = (
 def test_threads_are_used_where_work_is_worth_them(
     what: tuple[str, str], rows: int, columns: int, programs: int, forks: int
 ) -> None:
+    assert _forks(what, rows, columns, programs) == forks
+
+
+@pytest.mark.parametrize(
+    ("rows", "late", "launches", "least", "most"),
+    [
+        (256, 0.0, 200, 100, 200),
+        (256, 0.0005, 200, 3, 50),
+        (65_536, 0.0005, 10, 6, 10),
+    ],
+)
+def test_threads_that_come_late_are_called_where_that_pays(
+    rows: int, late: float, launches: int, least: int, most: int
+) -> None:
+    forks = _forks(BLOCKS, rows, 1024, rows // 4, late, launches)
+    assert least <= forks <= most
+
+
+def _forks(
+    what: tuple[str, str],
+    rows: int,
+    columns: int,
+    programs: int,
+    late: float = 0.0,
+    launches: int = 1,
+) -> int:
+    """How many launches of a new process call a pool that comes ``late`` seconds."""
     launch = what[0].format(n=programs, m=columns)
     width = columns if what is BLOCKS else 1
     shapes = {"shape": (rows, columns), "result": (rows, width)}
-    code = COUNTS.format(**shapes, launch=launch, wanted=what[1])
+    times = {"late": late, "launches": launches}
+    code = COUNTS.format(**shapes, **times, launch=launch, wanted=what[1])
     done = subprocess.run(
         [sys.executable, "-c", code],
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(FOLDER), *sys.path])},
@@ -93,7 +126,7 @@ def test_threads_are_used_where_work_is_worth_them(
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert int(done.stdout) == forks
+    return int(done.stdout)
 
 
 def test_a_loop_of_a_program_is_said_to_run_on_one_thread() -> None:

@@ -2,13 +2,20 @@
 
 All values the body needs are put into a context in the launching thread's stack:
 
-    context = [trips, threads, scratch, log, captured values ...]   (8 bytes each)
+    context = [trips, threads, scratch, log, done, captured values ...]  (8 bytes each)
 
 The trips are dealt out in ranges, one for each thread, so that a thread meets the same
 data again in the next launch (its cache holds it: a copy of 16 MB runs 2 to 3 times as
 fast as with trips handed out one by one). A range is taken in parts; whoever is done
 goes on with parts of the others' ranges, so a slow thread holds up nobody. The next
 trip of a range stands in the first line of its thread's scratch.
+
+A fork ends when all threads have come to it. Where another process, or a library's
+threads that spin, have the processors, they come late: such a launch takes up to ten
+times as long as on one thread. So the pool remembers what the last join lost (from the
+end of the last trip on, by the processor's counter of time), and a launch that could
+not gain as much runs on its own thread. Each that does takes a sixteenth of what it
+could have gained off that number, so that some launch tries the others again.
 """
 
 from __future__ import annotations
@@ -38,13 +45,13 @@ from xetl_cpu.dialect import (
 )
 from xetl_cpu.emit.emitter import KernelEmitter
 from xetl_cpu.emit.work import emit_nanoseconds, nanoseconds
-from xetl_cpu.launch.slots import PARALLEL_FOR, THREADS, WORKSPACE, WORKSPACE_BYTES
+from xetl_cpu.launch.slots import FORK, LOST, POOL, THREADS, WORKSPACE, WORKSPACE_BYTES
 from xetl_cpu.llvm import I8, I64, PTR, VOID, Builder, declare, define, leave_as_it_is
 from xetl_cpu.lowering.order_programs import order_of
 
-_TRIPS, _THREADS, _SCRATCH, _LOG, _CAPTURED = range(5)
+_TRIPS, _THREADS, _SCRATCH, _LOG, _DONE, _CAPTURED = range(6)
 _HEADER = 64
-_POOL = ll.FunctionType(VOID, [PTR, PTR, PTR, PTR, PTR, I64, I64, I64])
+_FORK = ll.FunctionType(VOID, [PTR, PTR, PTR, PTR, PTR, I64, I64, I64])
 
 
 def emit_parallel(em: KernelEmitter, op: scf.ParallelOp) -> None:
@@ -61,11 +68,12 @@ def emit_parallel(em: KernelEmitter, op: scf.ParallelOp) -> None:
     # Views of one array have parts in common.
     parts = list(dict.fromkeys(each for each in parts if not _is_constant(each)))
     scratch = b.gep(em.slot(WORKSPACE, PTR), [em.used], source_etype=I8)
-    threads = _threads(em, trips, emit_nanoseconds(em, op))
+    work = b.mul(trips, emit_nanoseconds(em, op))
+    threads = _threads(em, trips, work)
     log = em.slot(WORKSPACE, PTR)
-    context = _store_context(em, [trips, threads, scratch, log, *parts])
+    context = _store_context(em, [trips, threads, scratch, log, constant(0), *parts])
     _deal(em, scratch, trips, threads)
-    _fork(em, _emit_task(em, op, outside), context, threads)
+    _fork(em, _emit_task(em, op, outside), context, threads, work)
 
 
 def emit_groups(em: KernelEmitter, op: scf.ForOp) -> None:
@@ -109,11 +117,10 @@ def _store_context(em: KernelEmitter, parts: list[Value]) -> Value:
     return context
 
 
-def _threads(em: KernelEmitter, trips: Value, nanoseconds_each: Value) -> Value:
+def _threads(em: KernelEmitter, trips: Value, work: Value) -> Value:
     """How many threads to use: one where there is no pool or little work."""
     b = em.builder
-    none = b.icmp_signed("==", em.slot(PARALLEL_FOR), 0)
-    work = b.mul(trips, nanoseconds_each)
+    none = b.icmp_signed("==", em.slot(POOL), 0)
     little = b.icmp_signed("<", work, SMALL)
     threads = b.minimum(em.slot(THREADS), trips)
     one = b.or_(b.or_(none, little), b.icmp_signed("<", threads, 1))
@@ -134,28 +141,49 @@ def _own(em: KernelEmitter, b: Builder, scratch: Value, thread: Value) -> Value:
     return b.gep(scratch, [skip], source_etype=I8)
 
 
-def _fork(em: KernelEmitter, task: Value, context: Value, threads: Value) -> None:
-    """One thread: call the task here; else hand it to the pool."""
+def _fork(
+    em: KernelEmitter, task: Value, context: Value, threads: Value, work: Value
+) -> None:
+    """Call the task here, with all ranges, or have the pool call it on its threads."""
     b = em.builder
     args, dims, steps = (b.stack_words(1) for _ in range(3))
     b.store(constant(0), args)
     b.store(threads, dims)
     b.store(constant(1), steps)
-    here, fork, after = (
-        b.append_basic_block(f"tasks.{n}") for n in ("here", "fork", "end")
+    here, ask, alone, fork, after = (
+        b.append_basic_block(f"tasks.{n}")
+        for n in ("here", "ask", "alone", "fork", "end")
     )
-    b.cbranch(b.icmp_signed("==", threads, 1), here, fork)
+    b.cbranch(b.icmp_signed("==", threads, 1), here, ask)
+    b.position_at_end(ask)
+    pool = em.slot(POOL, PTR)
+    lost_at = b.word_at(pool, LOST)
+    lost = b.load(lost_at, typ=I64, align=8)
+    b.cbranch(b.icmp_signed("<", b.lshr(work, 1), lost), alone, fork)
+    b.position_at_end(alone)
+    b.store(b.sub(lost, b.lshr(work, _FORGETS)), lost_at, align=8)
+    b.branch(here)
     b.position_at_end(here)
     b.call(task, [args, dims, steps, context])
     b.branch(after)
     b.position_at_end(fork)
     # llvmlite calls only what has a function's type; in the text it is a `ptr`.
-    pool = em.slot(PARALLEL_FOR, _POOL.as_pointer())
+    run = b.load(b.word_at(pool, FORK), typ=_FORK.as_pointer(), align=8)
     # The pool's own arguments: no inner dimensions, one array, this many threads.
     tail = [constant(0), constant(1), threads]
-    b.call(pool, [task, args, dims, steps, context, *tail])
+    b.call(run, [task, args, dims, steps, context, *tail])
+    done = b.load(b.word_at(context, _DONE), typ=I64, align=8)
+    # These counters go at 2 to 4 GHz; those of two processors may differ.
+    waited = b.ashr(b.sub(_time(b), done), 1)
+    most = b.add(work, _MORE_THAN_ITS_WORK)
+    b.store(b.minimum(b.maximum(waited, 0), most), lost_at, align=8)
     b.branch(after)
     b.position_at_end(after)
+
+
+def _time(b: Builder) -> Value:
+    """The processor's counter of time: 10 ns."""
+    return b.intrinsic("llvm.readcyclecounter", I64, [])
 
 
 def _emit_task(em: KernelEmitter, op: scf.ParallelOp, outside: list[SSAValue]) -> Value:
@@ -176,13 +204,17 @@ def _emit_task(em: KernelEmitter, op: scf.ParallelOp, outside: list[SSAValue]) -
     tiles = [one for one in op.body.block.ops if isinstance(one, ThreadTilesOp)]
     held = [set_up_tiles(inner, one) for one in tiles]
     inner.last = {one: b.stack_words(1) for one in operations_in(op, IsNewOp)}
+    has_run = b.stack_words(1)
+    b.store(constant(0), has_run)
     with b.counted_loop(b.add(first, count), start=first, name="thread") as thread:
         own = _own(em, b, scratch, thread.index)
         inner.scratch = b.gep(own, [_HEADER], source_etype=I8)
         inner.thread = thread.index
         for last in inner.last.values():
             b.store(constant(-1), last)
-        _take_ranges(inner, op, scratch, thread.index, words)
+        _take_ranges(inner, op, scratch, thread.index, words, has_run)
+    with b.if_then(b.icmp_signed("!=", b.load(has_run, typ=I64), 0)):
+        b.store(_time(b), b.word_at(context, _DONE), align=8)
     for one, state in zip(tiles, held):
         give_back_tiles(inner, one, state)
     b.ret_void()
@@ -225,6 +257,7 @@ def _take_ranges(
     scratch: Value,
     own: Value,
     words: Sequence[Value],
+    has_run: Value,
 ) -> None:
     """The thread's own range first, then what is left of the others'."""
     b, (trips, threads) = inner.builder, words
@@ -236,11 +269,16 @@ def _take_ranges(
         turned = b.add(own, turn.index)
         whose = b.urem(turned, some)
         end = b.udiv(b.mul(trips, b.add(whose, 1)), some)
-        _take_trips(inner, op, _own(inner, b, scratch, whose), end, step)
+        _take_trips(inner, op, _own(inner, b, scratch, whose), end, step, has_run)
 
 
 def _take_trips(
-    inner: KernelEmitter, op: scf.ParallelOp, counter: Value, end: Value, step: Value
+    inner: KernelEmitter,
+    op: scf.ParallelOp,
+    counter: Value,
+    end: Value,
+    step: Value,
+    has_run: Value,
 ) -> None:
     """``while (first = counter += step) < end``: run so many trips.
 
@@ -258,6 +296,7 @@ def _take_trips(
     first = b.atomic_rmw("add", counter, step, "monotonic")
     b.cbranch(b.icmp_signed("<", first, end), begin, after)
     b.position_at_end(begin)
+    b.store(constant(1), has_run)
     stop = b.minimum(b.add(first, step), end)
     b.store(first, trip)
     order = order_of(op)
@@ -360,3 +399,11 @@ _TAKE = 5_000
 
 SMALL = 20_000
 """Nanoseconds of work that one thread does alone."""
+
+_FORGETS = 5
+"""A launch alone takes its work, divided by two to this power, off what is lost."""
+
+_MORE_THAN_ITS_WORK = 50_000
+"""Nanoseconds by which a join may be said to have lost more than the launch's work.
+
+Once in a while a thread is late by milliseconds: few launches run alone for that."""

@@ -11,7 +11,7 @@ from xetl_cpu.launch.slots import (
     PACKED,
     PACKED_BYTES,
     PACKED_STATE,
-    PARALLEL_FOR,
+    POOL,
     THREADS,
     WORKSPACE,
     WORKSPACE_BYTES,
@@ -39,8 +39,8 @@ def emit_call(module: Any) -> Any:
         code.store(_threads(code, process, limit), team, 8)
     threads = code.load(team, typ=I64, align=8)
     serial = code.is_(threads, "<=", 1)
-    fork = code.word(process, layout.P_PARALLEL_FOR)
-    code.put(slots, PARALLEL_FOR, code.select(serial, 0, fork))
+    pool = code.word(process, layout.P_POOL)
+    code.put(slots, POOL, code.select(serial, 0, pool))
     code.put(slots, THREADS, threads)
     code.put(slots, WORKSPACE, 0)
     code.put(slots, WORKSPACE_BYTES, 0)

@@ -42,7 +42,7 @@ from xetl_cpu.launch.prepacked import fast_prepacked, prepacked_argument, run_pr
 from xetl_cpu.launch.slots import (
     FIRST_ARGUMENT,
     GRID,
-    PARALLEL_FOR,
+    POOL,
     THREADS,
     WORKSPACE,
     WORKSPACE_BYTES,
@@ -261,7 +261,7 @@ class CpuExecutable(Executable):
         args: Sequence[Argument],
     ) -> Any:
         words = [
-            layer.parallel_for if threads > 1 else 0,
+            layer.pool if threads > 1 else 0,
             threads,
             workspace.address,
             workspace.size,
@@ -299,7 +299,7 @@ def _publish(layer: ThreadLayer) -> None:
 def _run_alone(_: ThreadLayer) -> None:
     """In the child of a fork that a signal handler made during a launch."""
     for slots in _running:
-        slots[PARALLEL_FOR], slots[THREADS] = 0, 1
+        slots[POOL], slots[THREADS] = 0, 1
 
 
 _running: list[Any] = []

@@ -72,7 +72,7 @@ _SCALARS = {"i64": INT, "f64": FLOAT, "i1": BOOL}
 
 # What all kernels of the process share.
 (
-    P_PARALLEL_FOR,
+    P_POOL,
     P_LIMIT,  # 0: no launch has started the threads yet, so none may be fast
     P_ASKED,
     P_GETSPECIFIC,
@@ -227,7 +227,7 @@ def publish(layer: ThreadLayer) -> None:
     find_torch(process)
     if layer.lock is not None:
         return  # one launch at a time: the slow road sees to that
-    process[P_PARALLEL_FOR] = layer.parallel_for
+    process[P_POOL] = layer.pool
     process[P_ASKED] = layer.asked
     process[P_OPENMP] = layer.openmp
     process[P_USUAL] = layer.usual

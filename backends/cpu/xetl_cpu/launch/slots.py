@@ -2,10 +2,14 @@
 
 from xetl.language.signature import ArrayParam, ConstParam
 
-PARALLEL_FOR, THREADS, WORKSPACE, WORKSPACE_BYTES = range(4)
+POOL, THREADS, WORKSPACE, WORKSPACE_BYTES = range(4)
 GRID = 4
 PACKED, PACKED_BYTES, PACKED_STATE = range(7, 10)
 FIRST_ARGUMENT = 10
+
+FORK, LOST = range(2)
+"""Words of a pool: its function that forks and joins, and about how many nanoseconds
+the last join of a kernel waited for threads that had nothing to do."""
 
 
 def slots_of(param: object) -> int:

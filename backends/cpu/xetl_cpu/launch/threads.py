@@ -293,6 +293,11 @@ class ThreadLayer:
     usual: int = 0
     lock: ForkSafeLock | None = None
 
+    @property
+    def pool(self) -> int:
+        """Address of the pool's words (`slots.FORK`), for kernels; 0: none."""
+        return ctypes.addressof(_words(self.parallel_for)) if self.parallel_for else 0
+
     def num_threads(self) -> int:
         """How many threads a launch of the calling Python thread may use."""
         count = self.limit
@@ -417,6 +422,12 @@ def _numba_lost_its_threads(count: int) -> bool:
     except OSError:
         return False
     return was_forked() and alive < count
+
+
+@cache
+def _words(parallel_for: int) -> ctypes.Array[ctypes.c_int64]:
+    """One pool's words for all kernels of the process."""
+    return (ctypes.c_int64 * 2)(parallel_for)
 
 
 @cache
