@@ -241,6 +241,7 @@ def test_the_layer_that_is_asked_for(asked: str, layer: str) -> None:
 def test_the_work_queue_is_the_last_choice_and_that_is_said() -> None:
     script = """
 import warnings
+from xetl_cpu.launch import threads
 load = threads.load_pool
 threads.load_pool = lambda layer: load(layer) if layer == "workqueue" else None
 with warnings.catch_warnings(record=True) as caught:
