@@ -52,7 +52,7 @@ from xetl.ir.builder import Builder
 from xetl.records import record
 from xetl.transforms.cse import merge_equal
 from xetl.transforms.diagnostics import remark
-from xetl_cpu.dialect import BrgemmTileOp, element_attribute, pack
+from xetl_cpu.dialect import BrgemmTileOp, ThreadCountOp, element_attribute, pack
 from xetl_cpu.lowering.loops.state import Matrix, matrix_of, reinterpret, static_strides
 from xetl_cpu.lowering.packing.panels import (
     Packing,
@@ -173,8 +173,11 @@ def _stays(op: BrgemmTileOp) -> bool:
     return True
 
 
-_PROGRAMS = 64
-"""At least, in a group: enough for threads to share."""
+_PROGRAMS = 16
+"""Of a group, for each thread that waits for another at its end."""
+
+_WORK = 1 << 26
+"""Multiply-adds of a group, likewise: 1 ms."""
 
 
 @record()
@@ -223,25 +226,35 @@ def group_size(
 ) -> Index:
     """Numbers along the axis that a group has, at least one, before the programs.
 
-    So many matrices as fit the part of L3 that a core has, but enough programs for all
-    threads.
+    So many matrices as fit half of each thread's L2, which their programs read many
+    times. Threads meet at the end of a group: it has work for them until then, as far
+    as the matrices fit the part of L3 that a core has.
     """
     build = Builder.before(loop)
-    taken: Index = 1
-    for packing in [one for one in packings if one.shared is None]:
-        size = build.times(packing.elements(build), packing.blocking.compute_bytes)
-        taken = build.plus(taken, size)
     programs: Index = 1
     for other, extent in enumerate(loop.upper_bounds):
         programs = programs if other == axis else build.times(programs, extent)
-    fitting, needed = (
-        build.insert(arith.DivuiOp(build.index(many), build.index(each)))
-        for many, each in (
-            (machine.l3_of_core, taken),
-            (_PROGRAMS, build.maximum(programs, 1)),
+    taken: Index = 1
+    work: Index = 1
+    for packing in packings:
+        how, elements = packing.blocking, packing.elements(build)
+        of_one = build.times(build.times(elements, how.block_m), programs)
+        work = build.plus(work, of_one)
+        if packing.shared is None:
+            taken = build.plus(taken, build.times(elements, how.compute_bytes))
+    threads = build.insert(ThreadCountOp())
+    others = build.minus(threads, 1)
+    in_l2, in_l3, busy, balanced = (
+        build.divided(build.times(count, each), by)
+        for count, each, by in (
+            (threads, machine.l2.size // 2, taken),
+            (others, machine.l3_of_core, taken),
+            (others, _WORK, work),
+            (others, _PROGRAMS, build.maximum(programs, 1)),
         )
     )
-    size = build.minimum(build.maximum(fitting, needed), loop.upper_bounds[axis])
+    enough = build.maximum(build.minimum(busy, in_l3), balanced)
+    size = build.minimum(build.maximum(in_l2, enough), loop.upper_bounds[axis])
     return build.maximum(size, 1)
 
 
