@@ -42,6 +42,19 @@ def test_no_file_is_long() -> None:
     assert not long
 
 
+def test_lines_of_pages_are_short() -> None:
+    """Outside of tables and code, at most 110 characters, but for single words."""
+    found: list[str] = []
+    for file in (file for file in tracked() if file.suffix == ".md"):
+        is_code = False
+        for number, line in enumerate(file.read_text("utf-8").splitlines(), 1):
+            text = line.strip()
+            is_code ^= text.startswith("```")
+            if len(line) > 110 and " " in text and not is_code and text[0] != "|":
+                found.append(f"{file.relative_to(ROOT)}:{number}")
+    assert not found
+
+
 def module_name(file: Path) -> str:
     return file.parent.name if file.stem == "__init__" else file.stem
 
