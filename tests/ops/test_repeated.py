@@ -251,6 +251,16 @@ def test_what_torch_records_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -
             other()
 
 
+def test_a_place_given_by_position_is_refused_with_a_gradient() -> None:
+    x, out = some(0), torch.empty(512, 20)
+    needed = x.clone().requires_grad_()
+    for _ in range(3):
+        ops.softmax(needed, -1)
+        ops.softmax(x, out)
+    with pytest.raises(LaunchError, match="was given `out=`"):
+        ops.softmax(needed, out)
+
+
 def test_settings_that_change_often(monkeypatch: pytest.MonkeyPatch) -> None:
     x, compute, calls = some(0), Function._compute, [0]
 

@@ -186,8 +186,8 @@ def _geometry(x: Shape, weight: Shape, how: Sequence[Sequence[int]]) -> Geometry
 
 def _backward(context: Context, grad: Any) -> Mapping[str, Any]:
     x, weight = context.saved
-    names = ("stride", "padding", "dilation", "groups")
-    how = [context.options[name] for name in names]
+    *_, stride, padding, dilation, groups = context.options.values()
+    how = stride, padding, dilation, groups
     grad, needs, found = grad.contiguous(), context.needs, dict[str, Any]()
     if needs("input"):
         size = [*x.shape[2:]]

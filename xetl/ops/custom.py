@@ -279,7 +279,8 @@ def _as_operator(
 
     def backward(context: Context, *grads: Any) -> Mapping[str, Any]:
         saved = dict(zip([inputs[i].name for i in arrays], context.saved))
-        arguments = [saved.get(p.name, context.options.get(p.name)) for p in inputs]
+        options = context.options
+        arguments = [saved.get(p.name, options.get(p.name)) for p in inputs]
         found = called(*grads, *arguments, *context.saved[len(arrays) :])
         each = (found,) if len(arrays) == 1 else found
         return {

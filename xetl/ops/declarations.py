@@ -94,25 +94,30 @@ class Context:
 
     Attributes:
         saved: the inputs and results that the declaration names.
-        options: the other arguments by name.
     """
 
-    def __init__(self, declared: Any, saved: Any, options: Any, needed: Any) -> None:
-        """Keep what torch gives.
+    __slots__ = ("_declared", "_node", "_places", "saved")
+
+    def __init__(self, declared: Any, node: Any, places: Mapping[str, int]) -> None:
+        """Take what torch has kept.
 
         Args:
             declared: the function.
-            saved: see above.
-            options: by name; of arrays that are not saved (dtype, shape).
-            needed: whether the derivative by each argument is wanted.
+            node: its ``values`` are all arguments; of arrays that are not saved (dtype,
+                shape).
+            places: of the arrays among the inputs of the node.
         """
-        self.saved: tuple[Any, ...] = saved
-        self.options: Mapping[str, Any] = options
-        self._declared, self._needed = declared, needed
+        self.saved: tuple[Any, ...] = node.saved_tensors
+        self._declared, self._node, self._places = declared, node, places
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """The other arguments by name."""
+        return dict(zip(self._declared.names, self._node.values))
 
     def needs(self, name: str) -> bool:
-        """Whether the derivative by an argument is wanted."""
-        return self._needed[self._declared.places[name]]
+        """Whether the derivative by an array is wanted."""
+        return self._node.needs_input_grad[self._places[name]]
 
     def dtype_of(self, name: str) -> Any:
         """That of an array, as torch names it."""
@@ -125,7 +130,7 @@ class Context:
     def _kind_of(self, name: str) -> tuple[Any, Any]:
         saves = self._declared.saves
         if name not in saves:
-            return self.options[name]
+            return self._node.values[self._declared.places[name]]
         x = self.saved[saves.index(name)]
         return x.dtype, x.shape
 

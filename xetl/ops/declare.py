@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field
+from operator import itemgetter
 from typing import Any, NamedTuple, ParamSpec, cast
 
 import numpy as np
@@ -100,9 +101,9 @@ class Function:
         self.kinds = self.kinds or [str(p.annotation) for p in self.parameters]
         kinds = [each.partition(" |")[0] for each in self.kinds]
         self.arrays = [i for i, each in enumerate(kinds) if each == "ArrayLike"]
-        arrays = [self.names[i] for i in self.arrays]
-        self.saved = dict.fromkeys(name for name in arrays if name in self.saves)
-        self.unsaved = [name for name in arrays if name not in self.saves]
+        self.array_names = [self.names[i] for i in self.arrays]
+        self.saved = [i for i in self.arrays if self.names[i] in self.saves]
+        self.unsaved = [i for i in self.arrays if i not in self.saved]
         self.numbers = [i for i, each in enumerate(kinds) if each == "Number"]
         self.lists = [i for i, each in enumerate(kinds) if each == "Dims"]
         varying = {*self.arrays, *self.numbers}
@@ -112,6 +113,8 @@ class Function:
         missing = inspect.Parameter.empty
         self.defaults = [p.default for p in self.parameters]
         self.needed = sum(each is missing for each in self.defaults)
+        self._rest = [(*self.defaults[n:], None) for n in range(len(kinds) + 1)]
+        self.arrays_of = picker(self.arrays)
         self.plans = Plans[_Plan]()
         calls = Shortcuts()
         public = NativeFunction(self._called, calls, self.rule, self._recorded)
@@ -121,11 +124,8 @@ class Function:
         self.compute: Callable[..., Any] = below
         """Computes the function without a trace for derivatives."""
         self.natives = [public, below]
-        is_plain = not self.lists and self.adapt is None
         self.recorder: Any = None
         """What has torch record a call (`torch_library.record`), once it did."""
-        self._least = self.needed if is_plain else len(self.names) + 1
-        """With so many arguments by position and no others nothing needs a look."""
 
     def complete(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
         """All arguments in order, ``out`` last.
@@ -133,11 +133,18 @@ class Function:
         Raises:
             TypeError: as Python does for a call that does not fit.
         """
-        if not kwargs and self._least <= len(args) <= len(self.names):
-            return [*args, *self.defaults[len(args) :], None]
-        return self._completed(args, kwargs)
+        if kwargs or not self.needed <= len(args) <= len(self.names):
+            values: list[Any] = self._by_name(args, kwargs)
+        else:
+            values = [*args, *self._rest[len(args)]]
+        for i in self.lists:
+            if isinstance(values[i], list):
+                values[i] = tuple(values[i])
+        if self.adapt is not None:
+            self.adapt(values)
+        return values
 
-    def _completed(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+    def _by_name(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
         count = len(args)
         if count > len(self.names) + 1:
             raise TypeError(f"`{self.name}` takes at most {len(self.names)} arguments")
@@ -150,14 +157,9 @@ class Function:
                 problem = "has no argument" if place is None else "was given twice"
                 raise TypeError(f"`{self.name}` {problem} `{name}`")
             values[place] = value
-        for i in self.lists:
-            if isinstance(values[i], list):
-                values[i] = tuple(values[i])
         for i in range(count, self.needed):
             if values[i] is inspect.Parameter.empty:
                 raise TypeError(f"`{self.name}` needs the argument `{self.names[i]}`")
-        if self.adapt is not None:
-            self.adapt(values)
         return values
 
     def _called(self, *args: Any, **kwargs: Any) -> Any:
@@ -170,11 +172,23 @@ class Function:
 
     def _recorded(self, *args: Any, **kwargs: Any) -> Any:
         """Do a call that differs from an earlier one in that torch is to record it."""
-        if self.recorder is None or "out" in kwargs:
+        values = self.complete(args, kwargs)
+        if self.recorder is None or values[-1] is not None:
             return self._called(*args, **kwargs)
-        *values, _ = self.complete(args, kwargs)
+        return self.record_again(self.compute, args, kwargs, values)
+
+    def record_again(self, below: Any, args: Any, kwargs: Any, values: Any) -> Any:
+        """Have torch record a call of ``below``, as it has recorded another one.
+
+        Args:
+            below: computes the function.
+            args: what it takes by position.
+            kwargs: by name.
+            values: all arguments in order; arrays are taken out of the list.
+        """
         try:
-            return self.recorder(self.compute, *values)
+            arrays = self.arrays_of(values)
+            return self.recorder(below, args, kwargs, values, *arrays)
         except XetlError as error:
             raise at_caller(error) from None
 
@@ -357,6 +371,16 @@ def _misses(step: Step, place: Operand) -> bool:
     pairs = zip(step.launch.views, step.operands)
     views = [view for view, x in pairs if x is place and view is not None]
     return not are_views([place.array] * len(views), views)
+
+
+def picker(places: Sequence[int]) -> Callable[[Sequence[Any]], Sequence[Any]]:
+    """What gives the items at ``places`` of a sequence: `itemgetter`, of any number."""
+    if len(places) > 1:
+        return itemgetter(*places)
+    if places:
+        (place,) = places
+        return lambda values: (values[place],)
+    return lambda values: ()
 
 
 def function(

@@ -254,8 +254,7 @@ def check_classes(
 
 def _loss_backward(context: Context, grad: Any, _: Any) -> Mapping[str, Any]:
     x, target, weight, total = context.saved
-    names = ("ignore_index", "label_smoothing", "is_log")
-    ignore, smoothing, is_log = (context.options[name] for name in names)
+    _, _, _, ignore, _, smoothing, is_log = context.options.values()
     found = class_loss_backward(
         grad, x, target, weight, total, ignore, smoothing, is_log
     )

@@ -87,10 +87,7 @@ def _public(arguments: Callable[P, Any]) -> Callable[P, Any]:
         *values, out = arguments(*args, **kwargs)
         if out is not None or values[-1] is not None or _product.recorder is None:
             return called(*args, **kwargs)
-        try:
-            return _product.recorder(compute, *values)
-        except XetlError as error:
-            raise at_caller(error) from None
+        return _product.record_again(below, args, kwargs, values)
 
     def called(*args: P.args, **kwargs: P.kwargs) -> Any:
         values = arguments(*args, **kwargs)

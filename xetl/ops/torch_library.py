@@ -20,7 +20,7 @@ from xetl.imports import import_whole
 from xetl.language.dtypes import DType
 from xetl.locks import ForkSafeLock
 from xetl.ops.declarations import Context, Operand
-from xetl.ops.declare import FUNCTIONS, Function
+from xetl.ops.declare import FUNCTIONS, Function, picker
 from xetl.runtime.tensors import refuse_tangent
 
 _ELEMENTS = ("relu", "gelu", "silu", "sigmoid", "tanh", "swiglu", "geglu")
@@ -251,23 +251,36 @@ def _check_devices(declared: Function, values: Sequence[Any]) -> None:
 
 
 def _recorder(declared: Function) -> Any:
-    """What computes a function and has torch record it: ``apply(below, *args)``.
+    """What computes a function and has torch record it.
+
+    ``apply(below, args, kwargs, values, *arrays)``: the call as ``below`` takes it, and
+    all arguments in order, whose arrays alone torch looks at.
 
     A class for each function, so that a step of a graph finds at once what it calls.
     No transform may be on: only then is torch's own `apply`, written in Python, needed.
     """
-    places = [_place_of(declared, name) for name in declared.saves]
-    is_single = declared.results == 1
+    kept, is_single = picker(_places_among_arrays(declared)), declared.results == 1
 
-    def forward(ctx: Any, below: Callable[..., Any], *args: Any) -> Any:
-        found = below(*args)
-        every = (*args, found) if is_single else (*args, *found)
-        ctx.save_for_backward(*map(every.__getitem__, places))
-        ctx.options = _options(declared, args)
+    def forward(
+        ctx: Any, below: Any, args: Any, kwargs: Any, values: Any, *arrays: Any
+    ) -> Any:
+        found = below(*args, **kwargs)
+        every = (*arrays, found) if is_single else (*arrays, *found)
+        ctx.save_for_backward(*kept(every))
+        _drop_arrays(declared, values)
+        ctx.values = values
         return found
 
+    inputs = {name: i for i, name in enumerate(declared.array_names, 4)}
+    is_alone = len(inputs) == 1
+
     def backward(ctx: Any, *gradients: Any) -> Any:
-        return (None, *_differentiate(declared, ctx, gradients))
+        found = _differentiate(declared, ctx, inputs, gradients)
+        if is_alone:
+            return None, None, None, None, *found.values()
+        needed = ctx.needs_input_grad
+        wanted = [found.get(name) if needed[i] else None for name, i in inputs.items()]
+        return None, None, None, None, *wanted
 
     methods = {"forward": staticmethod(forward), "backward": staticmethod(backward)}
     made: Any = type(declared.name, (torch.autograd.Function,), methods)
@@ -286,17 +299,22 @@ class _Transformed(torch.autograd.Function):
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
         """Save what the derivative needs."""
-        ctx.declared, _, *args = inputs
-        results = (output,) if ctx.declared.results == 1 else output
-        every = *args, *results
-        saved = [every[_place_of(ctx.declared, name)] for name in ctx.declared.saves]
-        ctx.save_for_backward(*saved)
-        ctx.options = _options(ctx.declared, args)
+        declared, _, *values = inputs
+        results = (output,) if declared.results == 1 else output
+        every = *declared.arrays_of(values), *results
+        kept = [every[place] for place in _places_among_arrays(declared)]
+        ctx.save_for_backward(*kept)
+        _drop_arrays(declared, values)
+        ctx.declared, ctx.values = declared, values
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
         """The derivatives by all arguments."""
-        return (None, None, *_differentiate(ctx.declared, ctx, gradients))
+        declared = ctx.declared
+        places = {declared.names[i]: i + 2 for i in declared.arrays}
+        found = _differentiate(declared, ctx, places, gradients)
+        needed = zip(declared.names, ctx.needs_input_grad[2:])
+        return None, None, *(found.get(name) if is_ else None for name, is_ in needed)
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, declared: Function, _: Any, *args: Any) -> Any:
@@ -354,7 +372,8 @@ def record(declared: Function, below: Callable[..., Any], values: Sequence[Any])
         )
     if declared.recorder is None:
         declared.recorder = _recorder(declared)
-    return declared.recorder(below, *values)
+    arrays = declared.arrays_of(values)
+    return declared.recorder(below, values, {}, [*values], *arrays)
 
 
 def transformed(declared: Function, values: Sequence[Any]) -> Any:
@@ -378,48 +397,51 @@ def as_torch(dtype: Any) -> Any:
     return getattr(torch, {"bool": "bool"}.get(str(name), str(name)))
 
 
-def _place_of(declared: Function, name: str) -> int:
-    """Where a saved argument or result is among all arguments, then all results."""
-    if name.startswith(_RESULT):
-        return len(declared.names) + int(name[len(_RESULT) :] or 0)
-    return declared.places[name]
+def _places_among_arrays(declared: Function) -> list[int]:
+    """Where what is saved is among all arrays, then all results."""
+    count, names = len(declared.arrays), declared.array_names
+    return [
+        count + int(name[len(_RESULT) :] or 0)
+        if name.startswith(_RESULT)
+        else names.index(name)
+        for name in declared.saves
+    ]
 
 
-def _options(declared: Function, inputs: Sequence[Any]) -> dict[str, Any]:
-    """The arguments by name, without arrays, so that none is kept alive.
+def _drop_arrays(declared: Function, values: list[Any]) -> None:
+    """Leave no array among all arguments, so that none is kept alive.
 
-    Of those that are not saved it has dtype and shape.
+    Of those that are not saved dtype and shape are left.
     """
-    options = dict(zip(declared.names, inputs))
-    options |= declared.saved
-    for name in declared.unsaved:
-        x = options[name]
+    for i in declared.saved:
+        values[i] = None
+    for i in declared.unsaved:
+        x = values[i]
         if x is not None:
-            options[name] = x.dtype, x.shape
-    return options
+            values[i] = x.dtype, x.shape
 
 
-def _differentiate(declared: Function, ctx: Any, gradients: Sequence[Any]) -> Any:
-    """The derivatives by all arguments.
+def _differentiate(
+    declared: Function, ctx: Any, places: Mapping[str, int], gradients: Sequence[Any]
+) -> Mapping[str, Any]:
+    """The derivatives by name; ``places``: of the arrays among the inputs.
 
     Raises:
         LaunchError: the function has none, or none by an argument that needs one.
     """
+    context = Context(declared, ctx, places)
     if declared.backward is None:
-        raise _no_derivative(declared.name, ctx.options)
-    needed = ctx.needs_input_grad[-len(declared.names) :]
-    context = Context(declared, ctx.saved_tensors, ctx.options, needed)
+        raise _no_derivative(declared.name, context.options)
     found = declared.backward(context, *gradients)
-    pairs = zip(declared.names, needed)
-    try:
-        return [found[name] if is_needed else None for name, is_needed in pairs]
-    except KeyError as error:
-        (name,) = error.args
-        raise LaunchError(
-            f"`{name}` of `{declared.name}` cannot be differentiated",
-            code="X0838",
-            help=f"pass `{name}.detach()`",
-        ) from None
+    if len(found) < len(declared.arrays):
+        for name in places:
+            if name not in found and context.needs(name):
+                raise LaunchError(
+                    f"`{name}` of `{declared.name}` cannot be differentiated",
+                    code="X0838",
+                    help=f"pass `{name}.detach()`",
+                )
+    return found
 
 
 def _no_derivative(name: str, options: Mapping[str, Any]) -> LaunchError:
