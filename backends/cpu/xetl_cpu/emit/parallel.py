@@ -171,14 +171,24 @@ def _fork(
     run = b.load(b.word_at(pool, FORK), typ=_FORK.as_pointer(), align=8)
     # The pool's own arguments: no inner dimensions, one array, this many threads.
     tail = [constant(0), constant(1), threads]
+    begun = _time(b)
     b.call(run, [task, args, dims, steps, context, *tail])
     done = b.load(b.word_at(context, _DONE), typ=I64, align=8)
-    # These counters go at 2 to 4 GHz; those of two processors may differ.
-    waited = b.ashr(b.sub(_time(b), done), 1)
-    most = b.add(work, _MORE_THAN_ITS_WORK)
-    b.store(b.minimum(b.maximum(waited, 0), most), lost_at, align=8)
+    b.store(_lost(b, begun, done, work), lost_at, align=8)
     b.branch(after)
     b.position_at_end(after)
+
+
+def _lost(b: Builder, begun: Value, done: Value, work: Value) -> Value:
+    """About how many nanoseconds a fork lost at its join, which ends now.
+
+    Nothing, if the work before took more than twice as long: a fork still pays.
+    """
+    waited = b.sub(_time(b), done)
+    is_little = b.icmp_signed("<", b.shl(waited, 1), b.sub(done, begun))
+    # These counters go at 2 to 4 GHz; those of two processors may differ.
+    most = b.add(work, _MORE_THAN_ITS_WORK)
+    return b.select(is_little, 0, b.minimum(b.maximum(b.ashr(waited, 1), 0), most))
 
 
 def _time(b: Builder) -> Value:
