@@ -31,6 +31,7 @@ TARGETS = {
     "amx": "cpu",
     "pvc": "xegpu",
     "bmg": "xegpu",
+    "opencl": "xegpu",
     "interpreter": "reference",
 }
 Stages = dict[str, str]

@@ -52,7 +52,7 @@ class Conversion(Protocol):
         """Add to the end of a new block for a while."""
         ...
 
-    def at(self, op: Operation) -> None:
+    def locate(self, op: Operation) -> None:
         """What is added from now on has the location of ``op``."""
         ...
 
@@ -70,7 +70,7 @@ def convert_for(c: Conversion, op: scf.ForOp) -> scf.ForOp:
     with c.inside(body):
         bind([counter, *carried], old.args, body.args)
         _convert_to_yield(c, old, carried)
-    c.at(op)
+    c.locate(op)
     low, high, step = map(c.converted, (op.lower_bound, op.upper_bound, op.step))
     new = c.add(scf.ForOp(low, high, step, inits, Region(body)))
     bind(carried, op.results, new.results)
@@ -89,13 +89,13 @@ def convert_while(c: Conversion, op: scf.WhileOp) -> scf.WhileOp:
         c.convert(before)
         end = before.last_op
         assert isinstance(end, scf.ConditionOp)
-        c.at(end)
+        c.locate(end)
         values = flatten(given, end.arguments)
         c.add(scf.ConditionOp(c.converted(end.condition), *values))
     with c.inside(second):
         bind(given, after.args, second.args)
         _convert_to_yield(c, after, carried)
-    c.at(op)
+    c.locate(op)
     regions = Region(first), Region(second)
     new = c.add(scf.WhileOp(inits, types_of(given), *regions))
     bind(given, op.results, new.results)
@@ -112,7 +112,7 @@ def convert_if(c: Conversion, op: Operation) -> Operation:
         for old, new in zip(region.blocks, blocks):
             with c.inside(new):
                 _convert_to_yield(c, old, carried)
-    c.at(op)
+    c.locate(op)
     made = type(op).create(
         operands=[c.converted(each) for each in op.operands],
         result_types=types_of(carried),
@@ -128,7 +128,7 @@ def _convert_to_yield(c: Conversion, block: Block, carried: Sequence[Carried]) -
     c.convert(block)
     end = block.last_op
     assert isinstance(end, scf.YieldOp)
-    c.at(end)
+    c.locate(end)
     c.add(scf.YieldOp(*flatten(carried, end.operands)))
 
 

@@ -118,7 +118,7 @@ class Distributor:
         """For a while add to the end of ``block``."""
         return self.team.inside(block)
 
-    def at(self, op: Operation) -> None:
+    def locate(self, op: Operation) -> None:
         """What is added from now on has the location of ``op``."""
         self.team.location = op.location
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, ClassVar, cast
 from xdsl.dialects.builtin import IntAttr, NoneAttr, StringAttr
 from xdsl.ir import Attribute, ParametrizedAttribute
 from xdsl.irdl import irdl_attr_definition, opt_prop_def, param_def
-from xdsl.utils.exceptions import VerifyException
 
 from xetl.dialects.attributes import (
     Field,
@@ -108,10 +107,8 @@ class LayoutAttr(_ListsAttr):
     def verify(self) -> None:
         """Check that something is split, and all lists are as long."""
         lists = self.lists
-        if lists.keys().isdisjoint(("sg_layout", "inst_data", "lane_layout")):
-            raise VerifyException(
-                "a layout has one of sg_layout, inst_data, lane_layout"
-            )
+        splits = not lists.keys().isdisjoint(("sg_layout", "inst_data", "lane_layout"))
+        check(splits, "a layout has one of sg_layout, inst_data, lane_layout")
         lengths = {len(values) for values in lists.values()}
         check(len(lengths) == 1, "all lists of a layout have the same length")
         for data, layout in (("sg_data", "sg_layout"), ("lane_data", "lane_layout")):
@@ -154,8 +151,8 @@ class SliceAttr(ParametrizedAttribute):
 
     def verify(self) -> None:
         """Check that there is a layout to take dimensions from."""
-        if not isinstance(self.parent, LayoutAttr | SliceAttr):
-            raise VerifyException(f"a slice is taken of a layout, found {self.parent}")
+        fits = isinstance(self.parent, LayoutAttr | SliceAttr)
+        check(fits, "a slice is taken of a layout, found {}", self.parent)
 
 
 @irdl_attr_definition

@@ -26,9 +26,8 @@ from xdsl.irdl import (
     var_operand_def,
 )
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
-from xdsl.utils.exceptions import VerifyException
 
-from xetl.dialects.base import Index, MixedList, Value, check, ints_of, type_of
+from xetl.dialects.base import MixedList, Value, check, ints_of, type_of
 from xetl.dialects.kinds_of_types import is_memref
 from xetl.dialects.operation import XetlOp
 
@@ -44,83 +43,40 @@ def bits_of(element: Attribute) -> int:
     return element.bitwidth
 
 
+def is_address(type_: Attribute) -> bool:
+    """Whether it is the type of an address."""
+    return isinstance(type_, IntegerType) and type_.bitwidth in (32, 64)
+
+
 def elements_per_word(element: Attribute) -> int:
     """How many elements are 32 bits; 1 of wider ones."""
     return max(1, 32 // bits_of(element))
 
 
-def verify_descriptor(
-    base: Attribute,
-    tdesc: TensorDescType,
-    shape: Sequence[Index],
-    strides: Sequence[Index],
-) -> None:
-    """Check the base of a block, and that shape and strides of it are known."""
-    check(not tdesc.scattered, "create_nd_tdesc describes a block")
-    if is_memref(base):
-        if base.element_type != tdesc.element_type:
-            raise VerifyException(
-                f"the memref holds {base.element_type}, the block {tdesc.element_type}"
-            )
-        rank = base.get_num_dims()
-        if rank < len(tdesc.shape):
-            raise VerifyException(
-                f"a block of rank {len(tdesc.shape)} of a memref of rank {rank}"
-            )
-    else:
-        if not (isinstance(base, IntegerType) and base.bitwidth in (32, 64)):
-            raise VerifyException(
-                f"a block is one of a memref or of an address, found {base}"
-            )
-        if not (shape and strides):
-            raise VerifyException(
-                "of an address the shape and the strides must be given"
-            )
-    if len(shape) != len(strides) and shape and strides:
-        raise VerifyException(f"{len(shape)} sizes, but {len(strides)} strides")
-
-
-def verify_offsets(tdesc: TensorDescType, offsets: Sequence[Index]) -> None:
-    """Check that there are no offsets, or one a dimension of the block at least."""
-    if offsets and len(offsets) < len(tdesc.shape):
-        raise VerifyException(
-            f"{len(offsets)} offsets for a block of rank {len(tdesc.shape)}"
-        )
-
-
-def verify_loaded(
-    tdesc: TensorDescType, found: Attribute | None, packed: bool, transposed: bool
+def loaded_type(
+    described: TensorDescType, *, packed: bool = False, transpose: bool = False
 ) -> VectorType[Attribute]:
-    """What is loaded; checks that it is ``found``, unless that is None."""
-    check(not tdesc.scattered, "load_nd takes a block")
-    shape = list(tdesc.shape)
-    if len(shape) != 2 and (packed or transposed):
-        raise VerifyException("only a block of rank 2 can be packed or transposed")
-    check(not (packed and transposed), "a load is packed or transposed, not both")
-    if transposed:
+    """The type of what `xegpu.load_nd` brings of a block.
+
+    Raises:
+        VerifyException: such a block cannot be packed or transposed.
+    """
+    check(not described.scattered, "load_nd takes a block")
+    shape = list(described.shape)
+    is_matrix = len(shape) == 2 or not (packed or transpose)
+    check(is_matrix, "only a block of rank 2 can be packed or transposed")
+    check(not (packed and transpose), "a load is packed or transposed, not both")
+    if transpose:
         shape.reverse()
     if packed:
-        factor = elements_per_word(tdesc.element_type)
-        if not (factor > 1 and shape[0] % factor == 0):
-            raise VerifyException(
-                f"a packed block has rows in groups of {factor} of less than 32 bits"
-                f" each, found {tdesc}"
-            )
+        factor = elements_per_word(described.element_type)
+        has_groups = factor > 1 and shape[0] % factor == 0
+        text = "a packed block has rows in groups of {} of less than 32 bits each"
+        check(has_groups, f"{text}, found {{}}", factor, described)
         shape = [shape[0] // factor, shape[1], factor]
-    if tdesc.array_length > 1:
-        shape.insert(0, tdesc.array_length)
-    expected = VectorType(tdesc.element_type, shape)
-    if found is not None and found != expected:
-        raise VerifyException(f"the load brings {expected}, found {found}")
-    return expected
-
-
-def verify_stored(tdesc: TensorDescType, found: Attribute) -> None:
-    """Check what is stored to a block."""
-    check(not tdesc.scattered, "store_nd takes a block")
-    check(tdesc.array_length == 1, "a store takes one block, not several")
-    expected = tdesc.vector_type()
-    check(found == expected, "the block holds {}, found {}", expected, found)
+    if described.array_length > 1:
+        shape.insert(0, described.array_length)
+    return VectorType(described.element_type, shape)
 
 
 def descriptor_type(value: Value) -> TensorDescType:
@@ -167,12 +123,22 @@ class CreateNdTdescOp(XetlOp, name="xegpu.create_nd_tdesc"):
     def verify_(self) -> None:
         """Check the base, and that its shape and strides are known."""
         self.verify_lists()
-        verify_descriptor(
-            self.source.type,
-            descriptor_type(self.result),
-            self.mixed_shape,
-            self.mixed_strides,
-        )
+        base, block = self.source.type, descriptor_type(self.result)
+        check(not block.scattered, "create_nd_tdesc describes a block")
+        sizes, steps = len(self.mixed_shape), len(self.mixed_strides)
+        if is_memref(base):
+            held, wanted = base.element_type, block.element_type
+            check(held == wanted, "the memref holds {}, the block {}", held, wanted)
+            rank, least = base.get_num_dims(), len(block.shape)
+            fits = rank >= least
+            check(fits, "a block of rank {} of a memref of rank {}", least, rank)
+        else:
+            text = "a block is one of a memref or of an address, found {}"
+            check(is_address(base), text, base)
+            is_known = sizes > 0 and steps > 0
+            check(is_known, "of an address the shape and the strides must be given")
+        is_even = sizes == steps or 0 in (sizes, steps)
+        check(is_even, "{} sizes, but {} strides", sizes, steps)
 
 
 class _BlockOp(XetlOp):
@@ -193,7 +159,9 @@ class _BlockOp(XetlOp):
     def verify_offsets(self) -> None:
         """Check that offsets are as many as the block has dimensions."""
         self.verify_lists()
-        verify_offsets(self.descriptor, self.mixed_offsets)
+        count, rank = len(self.mixed_offsets), len(self.descriptor.shape)
+        fits = count in (0, *range(rank, count + 1))
+        check(fits, "{} offsets for a block of rank {}", count, rank)
 
 
 _BLOCK = "$tensor_desc (`` custom<DynamicIndexList>($offsets, $const_offsets)^)? "
@@ -245,25 +213,13 @@ class LoadNdOp(_BlockOp, CachedOp, name="xegpu.load_nd"):
     def verify_(self) -> None:
         """Check offsets, result and hints."""
         self.verify_offsets()
-        if ints_of(self.transpose) not in ((), (0, 1), (1, 0)):
-            raise VerifyException(
-                f"`transpose` is [1, 0], found {list(ints_of(self.transpose))}"
-            )
-        verify_loaded(
-            self.descriptor, self.value.type, self.is_packed, self.is_transposed
-        )
+        axes = ints_of(self.transpose)
+        is_right = axes in ((), (0, 1), (1, 0))
+        check(is_right, "`transpose` is [1, 0], found {}", list(axes))
+        how = {"packed": self.is_packed, "transpose": self.is_transposed}
+        expected, found = loaded_type(self.descriptor, **how), self.value.type
+        check(found == expected, "the load brings {}, found {}", expected, found)
         self.check_hints(READ_HINTS)
-
-
-def loaded_type(
-    described: TensorDescType, *, packed: bool = False, transpose: bool = False
-) -> VectorType[Attribute]:
-    """The type of what `xegpu.load_nd` brings of a block.
-
-    Raises:
-        VerifyException: such a block cannot be packed or transposed.
-    """
-    return verify_loaded(described, None, packed, transpose)
 
 
 class StoreNdOp(_BlockOp, CachedOp, name="xegpu.store_nd"):
@@ -283,7 +239,11 @@ class StoreNdOp(_BlockOp, CachedOp, name="xegpu.store_nd"):
     def verify_(self) -> None:
         """Check offsets, value and hints."""
         self.verify_offsets()
-        verify_stored(self.descriptor, self.value.type)
+        block, found = self.descriptor, self.value.type
+        check(not block.scattered, "store_nd takes a block")
+        check(block.array_length == 1, "a store takes one block, not several")
+        expected = block.vector_type()
+        check(found == expected, "the block holds {}, found {}", expected, found)
         self.check_hints(WRITE_HINTS)
 
 

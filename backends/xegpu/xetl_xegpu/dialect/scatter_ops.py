@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, i1
+from xdsl.dialects.builtin import IndexType, IntegerAttr, i1
 from xdsl.ir import Attribute
 from xdsl.irdl import (
     operand_def,
@@ -18,7 +18,6 @@ from xdsl.irdl import (
     traits_def,
 )
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
-from xdsl.utils.exceptions import VerifyException
 
 from xetl.dialects.base import check, element_type, shape_of
 from xetl.dialects.kinds_of_types import is_memref
@@ -27,7 +26,7 @@ from xetl.dialects.type_rules import like
 from xetl.dialects.upstream.memref import ATOMIC_KINDS
 
 from .attributes import READ_HINTS, WRITE_HINTS, CachedOp
-from .nd_ops import descriptor_type
+from .nd_ops import descriptor_type, is_address
 from .types import TensorDescType
 
 # Checks -------------------------------------------------------------------------------
@@ -42,10 +41,8 @@ def _verify_base(base: Attribute) -> None:
         rank = base.get_num_dims()
         check(rank == 1, f"scattered places are of a memref of rank 1, found {rank}")
         return
-    if not (isinstance(base, IntegerType) and base.bitwidth in (32, 64)):
-        raise VerifyException(
-            f"scattered places are of a memref or of an address, found {base}"
-        )
+    text = "scattered places are of a memref or of an address, found {}"
+    check(is_address(base), text, base)
 
 
 def _space_of(base: Attribute) -> str | None:
@@ -54,29 +51,6 @@ def _space_of(base: Attribute) -> str | None:
         return None
     space = getattr(getattr(base.memory_space, "value", None), "data", 0)
     return "slm" if space == _SHARED_SPACE else "global"
-
-
-def verify_scattered(
-    base: Attribute | None, offsets: Attribute, tdesc: TensorDescType
-) -> None:
-    """Check the offsets of a descriptor, and its base where there is one."""
-    check(tdesc.scattered, "scattered places need #xegpu.scatter_tdesc_attr<...>")
-    if not isinstance(element_type(offsets), IndexType):
-        raise VerifyException(f"offsets are of type index, found {offsets}")
-    if shape_of(offsets) != tdesc.shape[:1]:
-        raise VerifyException(f"{tdesc} has {tdesc.shape[0]} places, found {offsets}")
-    if base is None:
-        return
-    _verify_base(base)
-    if is_memref(base):
-        if base.element_type != tdesc.element_type:
-            raise VerifyException(
-                f"the memref holds {base.element_type}, the places {tdesc.element_type}"
-            )
-        if _space_of(base) != tdesc.memory_space:
-            raise VerifyException(
-                f"the memref lies in {_space_of(base)} memory, found {tdesc}"
-            )
 
 
 def verify_access(
@@ -101,21 +75,24 @@ def verify_access(
         places, element = base.shape[:1], base.element_type
     else:
         _verify_base(base)
-        if offsets is None or not isinstance(element_type(offsets), IndexType):
-            raise VerifyException(f"offsets are of type index, found {offsets}")
-        places = shape_of(offsets)
+        places = _places_of(offsets)
         element = base.element_type if is_memref(base) else None
     if mask is None or value is None:
         return
     fits = shape_of(mask) == places and element_type(mask) == i1
     check(fits, "the mask has one bit a place, found {}", mask)
     expected = places if chunk == 1 else (*places, chunk)
-    if shape_of(value) != expected:
-        raise VerifyException(
-            f"{chunk} elements at each of {list(places)} places, found {value}"
-        )
-    if element is not None and element_type(value) != element:
-        raise VerifyException(f"the memory holds {element}, found {value}")
+    at_each = f"{chunk} elements at each of {list(places)} places"
+    check(shape_of(value) == expected, "{}, found {}", at_each, value)
+    fits = element in (None, element_type(value))
+    check(fits, "the memory holds {}, found {}", element, value)
+
+
+def _places_of(offsets: Attribute | None) -> tuple[int, ...]:
+    """The shape of offsets."""
+    are_right = offsets is not None and isinstance(element_type(offsets), IndexType)
+    check(are_right, "offsets are of type index, found {}", offsets)
+    return () if offsets is None else shape_of(offsets)
 
 
 class CreateTdescOp(XetlOp, name="xegpu.create_tdesc"):
@@ -133,8 +110,18 @@ class CreateTdescOp(XetlOp, name="xegpu.create_tdesc"):
 
     def verify_(self) -> None:
         """Check base and offsets."""
-        described = descriptor_type(self.result)
-        verify_scattered(self.source.type, self.offsets.type, described)
+        base, offsets = self.source.type, self.offsets.type
+        tdesc = descriptor_type(self.result)
+        check(tdesc.scattered, "scattered places need #xegpu.scatter_tdesc_attr<...>")
+        fits = _places_of(offsets) == tdesc.shape[:1]
+        check(fits, "{} has {} places, found {}", tdesc, tdesc.shape[0], offsets)
+        _verify_base(base)
+        if is_memref(base):
+            held, wanted = base.element_type, tdesc.element_type
+            check(held == wanted, "the memref holds {}, the places {}", held, wanted)
+            space = _space_of(base)
+            fits = space == tdesc.memory_space
+            check(fits, "the memref lies in {} memory, found {}", space, tdesc)
 
 
 # Without offsets the base is a descriptor of scattered places.

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.builtin import AnyFloat, IntegerType, NoneAttr, VectorType
 from xdsl.ir import Attribute, ParametrizedAttribute, TypeAttribute
 from xdsl.irdl import irdl_attr_definition, param_def
-from xdsl.utils.exceptions import VerifyException
 
 from xetl.dialects.attributes import IntList, build_at, int_list, int_tuple
 from xetl.dialects.base import check
@@ -40,14 +39,10 @@ def _print_shaped(
 
 
 def _check_shaped(shape: Sequence[int], element: Attribute) -> None:
-    if not (shape and all(extent > 0 for extent in shape)):
-        raise VerifyException(
-            f"a descriptor has a static shape of positive extents, found {list(shape)}"
-        )
-    if not isinstance(element, IntegerType | AnyFloat):
-        raise VerifyException(
-            f"elements of a descriptor are integers or floats, found {element}"
-        )
+    text = "a descriptor has a static shape of positive extents, found {}"
+    check(len(shape) > 0 and min(shape) > 0, text, list(shape))
+    fits = isinstance(element, IntegerType | AnyFloat)
+    check(fits, "elements of a descriptor are integers or floats, found {}", element)
 
 
 @irdl_attr_definition
@@ -148,11 +143,8 @@ class TensorDescType(ParametrizedAttribute, TypeAttribute):
         """Check shape, element type, and the shape against the encoding."""
         _check_shaped(self.shape, self.element)
         if self.scattered:
-            rank = 1 if self.chunk_size == 1 else 2
-            fits = len(self.shape) == rank and self.shape[1:] in (
-                (),
-                (self.chunk_size,),
-            )
+            chunk = () if self.chunk_size == 1 else (self.chunk_size,)
+            fits = self.shape[1:] == chunk
             check(fits, f"{list(self.shape)} does not end in the chunk size")
         elif self.memory_space == "slm":
             check(len(self.shape) == 1, "a block in slm has rank 1")
@@ -226,7 +218,5 @@ class MemDescType(ParametrizedAttribute, TypeAttribute):
         """Check shape, element type and the lengths of the lists."""
         _check_shaped(self.shape, self.element)
         for name, values in self._lists().items():
-            if len(values) != len(self.shape):
-                raise VerifyException(
-                    f"`{name}` has one number a dimension, found {list(values)}"
-                )
+            fits, said = len(values) == len(self.shape), list(values)
+            check(fits, "`{}` has one number a dimension, found {}", name, said)

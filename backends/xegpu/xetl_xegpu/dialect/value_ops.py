@@ -6,7 +6,7 @@ which `mlir-opt --allow-unregistered-dialect` takes.  Source: MLIR 22, `xegpu` d
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 from xdsl.dialects.builtin import (
@@ -29,7 +29,6 @@ from xdsl.irdl import (
     var_operand_def,
 )
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
-from xdsl.utils.exceptions import VerifyException
 
 from xetl.dialects.base import (
     MixedList,
@@ -118,18 +117,16 @@ class DpasOp(XetlOp, name="xegpu.dpas"):
         a, b = vector_type(self.lhs), vector_type(self.rhs)
         check(a.element_type == b.element_type, f"a is {a}, but b is {b}")
         result = vector_type(self.result)
-        if self.acc is not None and self.acc.type != result:
-            raise VerifyException(
-                f"the accumulator is not of the type of the result, {result}"
-            )
+        fits = self.acc is None or self.acc.type == result
+        check(fits, "the accumulator is not of the type of the result, {}", result)
         rows, columns = _result_shape(a, b)
         fits = result.get_shape() == (rows, columns)
         check(fits, f"{a} by {b} gives {rows}x{columns}, found {result}")
         wanted = elements_per_word(a.element_type)
-        if self.packed and not (wanted > 1 and b.get_shape()[2] == wanted):
-            raise VerifyException(f"rows come in groups of {wanted}, found {b}")
-        if any(self.unsigned) and result.element_type != i32:
-            raise VerifyException("only integers can be unsigned")
+        fits = not self.packed or (wanted > 1 and b.get_shape()[2] == wanted)
+        check(fits, "rows come in groups of {}, found {}", wanted, b)
+        fits = not any(self.unsigned) or result.element_type == i32
+        check(fits, "only integers can be unsigned")
 
 
 def _result_shape(
@@ -184,21 +181,13 @@ class CreateMemDescOp(XetlOp, name="xegpu.create_mem_desc"):
     def verify_(self) -> None:
         """Check the memref, and that the matrix is as large."""
         source, matrix = self.source.type, mem_desc_type(self.mem_desc)
-        if not (is_memref(source) and source.has_static_shape()):
-            raise VerifyException(
-                f"a matrix in shared memory is a static memref, found {source}"
-            )
+        is_static = is_memref(source) and source.has_static_shape()
+        text = "a matrix in shared memory is a static memref, found {}"
+        check(is_static, text, source)
         assert is_memref(source)
-        have = _count(source.get_shape()) * bits_of(source.element_type)
-        wanted = _count(matrix.shape) * bits_of(matrix.element_type)
+        have = prod(source.get_shape()) * bits_of(source.element_type)
+        wanted = prod(matrix.shape) * bits_of(matrix.element_type)
         check(have == wanted, f"{source} has {have} bits, the matrix {wanted}")
-
-
-def _count(shape: Sequence[int]) -> int:
-    product = 1
-    for extent in shape:
-        product *= extent
-    return product
 
 
 class _MatrixOp(XetlOp):
@@ -210,32 +199,21 @@ class _MatrixOp(XetlOp):
     subgroup_block_io = opt_prop_def(UnitAttr)
     layout = opt_prop_def(LayoutAttr | SliceAttr)
 
-    @property
-    def matrix(self) -> MemDescType:
-        """The type of the matrix."""
-        return mem_desc_type(self.mem_desc)
-
     mixed_offsets = MixedList("offsets", "const_offsets")
     """Row and column of the block."""
 
     def verify_block(self, block: Attribute) -> None:
         """Check offsets, and that the block fits the matrix."""
         self.verify_lists()
-        matrix = self.matrix
-        if len(self.mixed_offsets) != len(matrix.shape):
-            raise VerifyException(
-                f"{len(self.mixed_offsets)} offsets for a matrix {matrix}"
-            )
-        if element_type(block) != matrix.element_type:
-            raise VerifyException(
-                f"the matrix holds {matrix.element_type}, found {block}"
-            )
-        shape = shape_of(block)
+        matrix, shape = mem_desc_type(self.mem_desc), shape_of(block)
+        count, rank = len(self.mixed_offsets), len(matrix.shape)
+        check(count == rank, "{} offsets for a matrix {}", count, matrix)
+        element = matrix.element_type
+        fits = element_type(block) == element
+        check(fits, "the matrix holds {}, found {}", element, block)
         room = matrix.shape[-len(shape) :] if shape else ()
-        if not (
-            len(shape) <= len(matrix.shape) and all(h <= r for h, r in zip(shape, room))
-        ):
-            raise VerifyException(f"{block} is no block of {matrix}")
+        fits = len(shape) <= rank and all(h <= r for h, r in zip(shape, room))
+        check(fits, "{} is no block of {}", block, matrix)
 
 
 _MATRIX = "$mem_desc `` custom<DynamicIndexList>($offsets, $const_offsets)"

@@ -18,7 +18,7 @@ from xdsl.ir import Operation
 from xetl.codegen import arith as core
 from xetl.codegen.arith import in_f32, narrow
 from xetl.codegen.emitter import Emit, splat
-from xetl.codegen.llvm import Type, Value, ll
+from xetl.codegen.llvm import Type, Value
 from xetl.codegen.math import FUNCTIONS
 from xetl.codegen.types import (
     F32,
@@ -35,6 +35,7 @@ from xetl.dialects.upstream import arith, math
 from xetl_xegpu.emit.builtins import function
 from xetl_xegpu.emit.emitter import KernelEmitter, Table, combine
 from xetl_xegpu.emit.opencl_types import opencl_type
+from xetl_xegpu.emit.scalars import is_vector
 
 _KINDS = {
     arith.SubiOp: "sub",
@@ -63,18 +64,6 @@ def _combining(kind: str) -> Emit:
     return emit
 
 
-def _is_vector(type_: Type) -> bool:
-    return isinstance(type_, ll.VectorType)
-
-
-def _remf(em: KernelEmitter, op: arith.FloatBinaryOp) -> None:
-    def compute(args: list[Value]) -> Value:
-        type_ = opencl_type(args[0].type)
-        return em.call(function("fmod", type_, type_, type_), args)
-
-    em.set(op.result, in_f32(em, op.result.type, compute, *em.all(op.operands)))
-
-
 # Comparisons and choices ------------------------------------------------------------
 
 
@@ -97,7 +86,7 @@ _SIGNS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 def _select(em: KernelEmitter, op: arith.SelectOp) -> None:
     """A single condition is spread: old SPIR-V has no other choice of vectors."""
     condition, one, other = em.all(op.operands)
-    if _is_vector(one.type) and condition.type == I1:
+    if is_vector(one) and condition.type == I1:
         condition = splat(em.builder, condition, one.type.count)
     em.set(op.result, em.builder.select(condition, one, other))
 
@@ -247,7 +236,7 @@ def _erf(em: KernelEmitter, op: Operation) -> None:
 
 TABLE: Table = {
     **{cls: _combining(kind) for cls, kind in _KINDS.items()},
-    arith.RemfOp: _remf,
+    arith.RemfOp: _function("fmod"),
     arith.CmpiOp: _cmpi,
     arith.SelectOp: _select,
     arith.TrunciOp: _trunci,

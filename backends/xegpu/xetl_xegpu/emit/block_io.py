@@ -29,7 +29,7 @@ from xetl.dialects.base import element_type
 from xetl_xegpu import simt
 from xetl_xegpu.emit import builtins, payloads
 from xetl_xegpu.emit.builtins import Builtin
-from xetl_xegpu.emit.emitter import GLOBAL, LINE, KernelEmitter, Table
+from xetl_xegpu.emit.emitter import GLOBAL, LINE, KernelEmitter, Table, together
 from xetl_xegpu.emit.memory import always, pointer_for_call
 from xetl_xegpu.emit.workgroup import allowed
 from xetl_xegpu.limits import Kind
@@ -49,7 +49,7 @@ def load_by_lanes(em: KernelEmitter, op: simt.BlockLoadOp) -> None:
     numbers = range(op.shape.items)
     for start, piece in zip(numbers[::PIECE], op.pieces):
         items = [_item(elements, number) for number in numbers[start : start + PIECE]]
-        em.set(piece, _together(em, items, llvm_type(piece.type)))
+        em.set(piece, together(em.builder, items))
 
 
 def store_by_lanes(em: KernelEmitter, op: simt.BlockStoreOp) -> None:
@@ -84,15 +84,6 @@ def _item(elements: _Elements, number: int) -> Value:
         item = found if item is None else b.or_(item, found)
     assert item is not None
     return item
-
-
-def _together(em: KernelEmitter, items: list[Value], type_: Type) -> Value:
-    if len(items) == 1:
-        return items[0]
-    value: Value = ll.Constant(type_, ll.Undefined)
-    for number, item in enumerate(items):
-        value = em.builder.insert_element(value, item, I32(number))
-    return value
 
 
 class _Elements:
@@ -190,9 +181,7 @@ def _surface(em: KernelEmitter, op: BlockOp, kind: Kind) -> list[Value]:
         # A block below the last row is not stored at all.
         alive = allowed(em, I1(1))
         y = y if always(alive) else b.select(alive, y, height)
-    place: Value = ll.Constant(ll.VectorType(x.type, 2), ll.Undefined)
-    for index, number in enumerate((x, y)):
-        place = b.insert_element(place, number, I32(index))
+    place = together(b, [x, y])
     pointer = pointer_for_call(em, base, kind, op.hints)
     return [pointer, width, height, pitch, place, *step]
 
@@ -230,7 +219,7 @@ def _load(em: KernelEmitter, op: simt.BlockLoadOp) -> None:
     item = ll.IntType(shape.item_bits)
     memory = em.private_array(item, shape.items)
     surface = _surface(em, op, "load")
-    _send(em, op, builtins.block_load(em.device, shape), [*surface, memory])
+    _send(em, op, builtins.block_message(em.device, "load", shape), [*surface, memory])
     for number, piece in enumerate(op.pieces):
         at = memory
         if number:
@@ -271,7 +260,7 @@ def _store(em: KernelEmitter, op: simt.BlockStoreOp) -> None:
     if moved is not value.type:
         value = em.builder.bitcast(value, moved)
     em.builder.store(value, memory, align=align)
-    message = builtins.block_store(em.device, shape)
+    message = builtins.block_message(em.device, "store", shape)
     _send(em, op, message, [*_surface(em, op, "store"), memory])
 
 
@@ -292,7 +281,7 @@ def _prefetch(em: KernelEmitter, op: simt.BlockPrefetchOp) -> None:
     if payloads.shares_payload(em, op):
         payloads.prefetch(em, op)
     elif op.by_lanes is None:  # it is a hint
-        message = builtins.block_prefetch(em.device, op.shape)
+        message = builtins.block_message(em.device, "prefetch", op.shape)
         _send(em, op, message, _surface(em, op, "load"))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from xetl.codegen.llvm import Builder, Value, ll
+from xetl.codegen.llvm import Builder, Value
 from xetl.codegen.types import I32, I64
 from xetl_xegpu.emit.builtins import Builtin, function
 from xetl_xegpu.emit.emitter import GLOBAL, declare
@@ -89,13 +89,3 @@ class Body:
                 for index, word in enumerate(words):
                     place = b.add(start, I64(index))
                     b.store(word, b.gep(log, [place], source_etype=I64), align=8)
-
-
-def together(builder: Builder, items: Sequence[Value]) -> Value:
-    """Numbers as a vector; a single one stays a number."""
-    if len(items) == 1:
-        return items[0]
-    value: Value = ll.Constant(ll.VectorType(items[0].type, len(items)), ll.Undefined)
-    for number, item in enumerate(items):
-        value = builder.insert_element(value, item, I32(number))
-    return value

@@ -135,49 +135,33 @@ def _lanes_are_known(shape: BlockShape) -> bool:
     return shape.columns <= widest and replace(shape, count=1).items > 0
 
 
-def block_load(device: Device, shape: BlockShape) -> Builtin:
-    """``intel_sub_group_2d_block_read...``, into private memory.
+_KINDS: dict[Access, str] = {
+    **{"load": "read", "transform": "read_transform", "transpose": "read_transpose"},
+    **{"store": "write", "prefetch": "prefetch"},
+}
+
+
+def block_message(device: Device, access: Access, shape: BlockShape) -> Builtin:
+    """``intel_sub_group_2d_block_...``, of private memory; a prefetch has none.
+
+    Args:
+        device: what it is for.
+        access: load, store or prefetch; how a load changes a block its shape says.
+        shape: of the block.
 
     Raises:
         InternalError: the device has no such message, or its lanes are not known.
     """
-    access = _MODES[shape.mode]
+    if access == "load":
+        access = _MODES[shape.mode]
     _require(device, access, shape)
-    if not _lanes_are_known(shape):
-        raise InternalError(f"which lane holds what of {shape} is not known")
-    kind = "" if shape.mode == "plain" else f"_{shape.mode}"
-    parameters = (*_SURFACE, f"private {_UNSIGNED[shape.item_bits]}*")
-    return _block(f"read{kind}", shape, parameters, access)
-
-
-def block_store(device: Device, shape: BlockShape) -> Builtin:
-    """``intel_sub_group_2d_block_write...``, from private memory.
-
-    Raises:
-        InternalError: as `block_load`.
-    """
-    _require(device, "store", shape)
-    if not _lanes_are_known(shape):
-        raise InternalError(f"which lane holds what of {shape} is not known")
-    parameters = (*_SURFACE, f"private {_UNSIGNED[shape.item_bits]}*")
-    return _block("write", shape, parameters, "store")
-
-
-def block_prefetch(device: Device, shape: BlockShape) -> Builtin:
-    """``intel_sub_group_2d_block_prefetch...``.
-
-    Raises:
-        InternalError: the device has no such message.
-    """
-    _require(device, "prefetch", shape)
-    return _block("prefetch", shape, _SURFACE, "prefetch")
-
-
-def _block(
-    kind: str, shape: BlockShape, parameters: tuple[str, ...], access: Access
-) -> Builtin:
+    parameters = _SURFACE
+    if access != "prefetch":
+        if not _lanes_are_known(shape):
+            raise InternalError(f"which lane holds what of {shape} is not known")
+        parameters = (*parameters, f"private {_UNSIGNED[shape.item_bits]}*")
     size = f"{shape.bits}b_{shape.rows}r{shape.columns}x{shape.count}c"
-    name = f"intel_sub_group_2d_block_{kind}_{size}"
+    name = f"intel_sub_group_2d_block_{_KINDS[access]}_{size}"
     return _known(Builtin(name, "void", parameters, True, block=shape, access=access))
 
 
@@ -201,32 +185,21 @@ def payload_setter(axis: str) -> Builtin:
     return _of_payloads(name, "void", (_PAYLOAD, "int"))
 
 
-def payload_load(shape: BlockShape) -> Builtin:
-    """Loads a plain block; parameters: payload, columns and rows from there, caches."""
-    parameters = (_PAYLOAD, *["int"] * 3)
-    return _of_payloads(_name_of("read", shape), _items(shape), parameters)
+def payload_message(device: Device, access: Access, shape: BlockShape) -> Builtin:
+    """As `block_message`, by a payload.
 
-
-def payload_prefetch(shape: BlockShape) -> Builtin:
-    """Asks for a block; parameters as of `payload_load`."""
-    parameters = (_PAYLOAD, *["int"] * 3)
-    return _of_payloads(_name_of("read", shape, "prefetch_"), "void", parameters)
-
-
-def payload_store(shape: BlockShape) -> Builtin:
-    """Stores a block; parameters: as of `payload_load`, the items before the caches."""
-    parameters = (_PAYLOAD, "int", "int", _items(shape), "int")
-    return _of_payloads(_name_of("write", shape), "void", parameters)
-
-
-def _name_of(kind: str, shape: BlockShape, how: str = "") -> str:
-    size = f"u{shape.bits}_m{shape.rows}k{shape.columns}v{shape.count}"
+    Parameters: payload, columns and rows from there, items to store, caches.
+    """
+    block_message(device, access, shape)  # whether there is such a message
+    items = _vector(_UNSIGNED[shape.item_bits], shape.items)
+    given, result = ((items,), "void") if access == "store" else ((), items)
+    kind = "block_write_ap_" if access == "store" else "block_read_ap_"
+    if access == "prefetch":
+        kind, result = f"{kind}prefetch_", "void"
     mode = "" if shape.mode == "plain" else f"{shape.mode}_"
-    return f"block_{kind}_ap_{how}{mode}{size}"
-
-
-def _items(shape: BlockShape) -> str:
-    return _vector(_UNSIGNED[shape.item_bits], shape.items)
+    size = f"u{shape.bits}_m{shape.rows}k{shape.columns}v{shape.count}"
+    parameters = (_PAYLOAD, "int", "int", *given, "int")
+    return _of_payloads(f"{kind}{mode}{size}", result, parameters)
 
 
 def _of_payloads(name: str, result: str, parameters: tuple[str, ...]) -> Builtin:

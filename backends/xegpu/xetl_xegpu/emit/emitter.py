@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from xdsl.ir import Operation
 
 from xetl.codegen.emitter import Emitter
-from xetl.codegen.llvm import Module, Type, Value, ll
+from xetl.codegen.llvm import Builder, Module, Type, Value, ll
 from xetl.codegen.types import I32, PTR
 from xetl.devices import Device
 from xetl.dialects.reduction_kinds import ON_FLOATS, ON_INTEGERS, SUMS
@@ -157,6 +157,16 @@ def _combine_floats(em: KernelEmitter, kind: str, left: Value, right: Value) -> 
     b = em.builder
     unordered = b.fcmp_unordered("uno", left, right)
     return b.select(unordered, b.fadd(left, right), chosen)
+
+
+def together(builder: Builder, items: Sequence[Value]) -> Value:
+    """Numbers as a vector; a single one stays a number."""
+    if len(items) == 1:
+        return items[0]
+    value: Value = ll.Constant(ll.VectorType(items[0].type, len(items)), ll.Undefined)
+    for number, item in enumerate(items):
+        value = builder.insert_element(value, item, I32(number))
+    return value
 
 
 def extreme(em: KernelEmitter, name: str, left: Value, right: Value) -> Value:

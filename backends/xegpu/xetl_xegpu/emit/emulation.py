@@ -20,8 +20,9 @@ from xetl.codegen.arith import round_to_bf16, round_to_tf32
 from xetl.codegen.llvm import Builder, Module, Type, Value, ll
 from xetl.codegen.types import F32, HALF, I8, I16, I32, I64
 from xetl.settings import DpasSums
-from xetl_xegpu.emit.builtin_body import Body, together
+from xetl_xegpu.emit.builtin_body import Body
 from xetl_xegpu.emit.builtins import Product, find_builtin, function
+from xetl_xegpu.emit.emitter import together
 from xetl_xegpu.emit.emulated_blocks import define_block
 from xetl_xegpu.simt import SUBGROUP_SIZE
 from xetl_xegpu.simt.block_ops import PIECE
@@ -162,20 +163,16 @@ def _define_product(body: Body, how: DpasSums) -> None:
     is_pairwise = how == "pairwise" and product.acc != "i32"
     numbers = _Numbers(body, product, flushes=is_pairwise)
     b, start = body.builder, [numbers.start(m) for m in range(product.rows)]
+    times, plus = (b.mul, b.add) if product.acc == "i32" else (b.fmul, b.fadd)
     size = product.depth if is_pairwise else 1
     sums = [_Private.of(b, [first] * size) for first in start]
     with body.loop(product.lanes, is_unrolled=False) as lane:
-        place = lane if is_pairwise else I32(0)
         for part in range(product.depth // product.lanes):
+            place = b.add(lane, I32(part * product.lanes)) if is_pairwise else I32(0)
             right = numbers.right(lane, part)
             for m, total in enumerate(sums):
-                left = numbers.left(m, lane, part)
-                if is_pairwise:
-                    total.put(place, b.fmul(left, right))
-                elif product.acc == "i32":
-                    total.put(place, b.add(total.get(place), b.mul(left, right)))
-                else:
-                    total.put(place, b.fadd(total.get(place), b.fmul(left, right)))
+                term = times(numbers.left(m, lane, part), right)
+                total.put(place, term if is_pairwise else plus(total.get(place), term))
     found = [[total.get(I32(k)) for k in range(size)] for total in sums]
     if is_pairwise:
         found = [[_pairwise(b, terms, first)] for terms, first in zip(found, start)]

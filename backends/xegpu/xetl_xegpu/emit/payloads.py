@@ -108,26 +108,25 @@ def _may_share(em: KernelEmitter, op: BlockOp) -> bool:
 
 def load(em: KernelEmitter, op: simt.BlockLoadOp) -> Value:
     """All items of a block."""
-    builtins.block_load(em.device, op.shape)  # whether there is such a message
     if op.shape.mode == "transpose":
         pointer, x, y = _kept(em, op), _DEFAULT, _DEFAULT
     else:
         pointer, x, y = _placed(em, op)
-    return em.call(builtins.payload_load(op.shape), [pointer, x, y, _DEFAULT])
+    message = builtins.payload_message(em.device, "load", op.shape)
+    return em.call(message, [pointer, x, y, _DEFAULT])
 
 
 def store(em: KernelEmitter, op: simt.BlockStoreOp) -> None:
     """The items of a block."""
-    builtins.block_store(em.device, op.shape)
     pointer, x, y = _placed(em, op)
     items = em.get(op.value)
-    em.call(builtins.payload_store(op.shape), [pointer, x, y, items, _DEFAULT])
+    message = builtins.payload_message(em.device, "store", op.shape)
+    em.call(message, [pointer, x, y, items, _DEFAULT])
 
 
 def prefetch(em: KernelEmitter, op: simt.BlockPrefetchOp) -> None:
     """Ask for a block."""
-    builtins.block_prefetch(em.device, op.shape)
-    message = builtins.payload_prefetch(op.shape)
+    message = builtins.payload_message(em.device, "prefetch", op.shape)
     em.call(message, [_kept(em, op), _DEFAULT, _DEFAULT, _CACHED])
 
 
@@ -196,11 +195,8 @@ def _placed(em: KernelEmitter, op: BlockOp) -> tuple[Value, Value, Value]:
         place = SSAValue.get(getattr(op, name))
         distance = _distance(getattr(found, name), place)
         if distance is None:
-            setter, now = (
-                builtins.payload_setter(at),
-                em.builder.trunc(em.get(place), I32),
-            )
-            em.call(setter, [found.pointer, now])
+            now = em.builder.trunc(em.get(place), I32)
+            em.call(builtins.payload_setter(at), [found.pointer, now])
             setattr(found, name, place)
         distances.append(I32(distance or 0))
     return found.pointer, distances[0], distances[1]

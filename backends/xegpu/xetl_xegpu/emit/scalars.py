@@ -85,37 +85,20 @@ class ScalarBuilder(ll.IRBuilder):
     # Operations ---------------------------------------------------------------------
 
     def each(
-        self, make: Callable[..., ll.Instruction], *operands: Value, **options: Any
+        self, make: Callable[..., ll.Instruction], *given: Any, **options: Any
     ) -> ll.Instruction:
-        """An operation on each item; operands that are no vectors are for all."""
-        lists = [
-            self.items(each) if is_vector(each) else [each] * count_of(operands)
-            for each in operands
-        ]
-        return self.together([make(*each, **options) for each in zip(*lists)])
+        """An operation on each item; what has no items is for all of them.
 
-    def select(
-        self,
-        cond: Value,
-        lhs: Value,
-        rhs: Value,
-        name: str = "",
-        flags: Sequence[str] = (),
-    ) -> ll.Instruction:
-        """A choice, of each item."""
-        make = partial(_PLAIN.select, self)
-        if not is_vector(lhs):
-            return make(cond, lhs, rhs, name, flags)
-        return self.each(make, cond, lhs, rhs, flags=flags)
-
-    def fneg(
-        self, arg: Value, name: str = "", flags: Sequence[str] = ()
-    ) -> ll.Instruction:
-        """The negative of each item."""
-        make = partial(_PLAIN.fneg, self)
-        if not is_vector(arg):
-            return make(arg, name, flags)
-        return self.each(make, arg, flags=flags)
+        Where a type is given, each item is of its element.
+        """
+        lists = [self.items(x) for x in given if _has_items(x)]
+        others = [None if _has_items(x) else element_of(x) for x in given]
+        made: list[Value] = []
+        for items in zip(*lists):
+            left = iter(items)
+            operands = [next(left) if x is None else x for x in others]
+            made.append(make(*operands, **options))
+        return self.together(made)
 
     def extract_element(self, vector: Value, idx: Value, name: str = "") -> Value:
         """An item."""
@@ -303,9 +286,8 @@ def is_vector(value: Value) -> bool:
     return isinstance(value.type, ll.VectorType)
 
 
-def count_of(operands: Sequence[Value]) -> int:
-    """How many items the vectors among some operands have."""
-    return next(each.type.count for each in operands if is_vector(each))
+def _has_items(given: object) -> bool:
+    return isinstance(given, Value) and is_vector(given)
 
 
 def element_of(type_: Type) -> Type:
@@ -358,58 +340,16 @@ def _of_numbers(function: ll.Function) -> ll.Function:
     )
 
 
-def _each_of_two(name: str) -> Callable[..., ll.Instruction]:
+def _item_by_item(name: str) -> Callable[..., ll.Instruction]:
     make = getattr(_PLAIN, name)
 
-    def method(
-        self: ScalarBuilder,
-        lhs: Value,
-        rhs: Value,
-        name: str = "",
-        flags: Sequence[str] = (),
-    ) -> ll.Instruction:
-        if not is_vector(lhs):
-            return make(self, lhs, rhs, name, flags)
-        return self.each(partial(make, self), lhs, rhs, flags=flags)
+    def method(self: ScalarBuilder, *given: Any, **options: Any) -> ll.Instruction:
+        if not any(map(_has_items, given)):
+            return make(self, *given, **options)
+        return self.each(partial(make, self), *given, **options)
 
     return method
 
 
-def _each_comparison(name: str) -> Callable[..., ll.Instruction]:
-    make = getattr(_PLAIN, name)
-
-    def method(
-        self: ScalarBuilder,
-        cmpop: str,
-        lhs: Value,
-        rhs: Value,
-        *rest: Any,
-        **options: Any,
-    ) -> ll.Instruction:
-        if not is_vector(lhs):
-            return make(self, cmpop, lhs, rhs, *rest, **options)
-        return self.each(partial(make, self, cmpop), lhs, rhs, **options)
-
-    return method
-
-
-def _each_cast(name: str) -> Callable[..., ll.Instruction]:
-    make = getattr(_PLAIN, name)
-
-    def method(
-        self: ScalarBuilder, value: Value, typ: Type, name: str = ""
-    ) -> ll.Instruction:
-        if not is_vector(value):
-            return make(self, value, typ, name)
-        return self.each(partial(make, self), value, typ=typ.element)
-
-    return method
-
-
-for _names, _of in (
-    (_BINARY, _each_of_two),
-    (_COMPARISONS, _each_comparison),
-    (_CASTS, _each_cast),
-):
-    for _name in _names:
-        setattr(ScalarBuilder, _name, _of(_name))
+for _name in (*_BINARY, *_COMPARISONS, *_CASTS, "select", "fneg"):
+    setattr(ScalarBuilder, _name, _item_by_item(_name))

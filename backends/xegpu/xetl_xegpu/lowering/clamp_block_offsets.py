@@ -14,14 +14,14 @@ blocks that lanes move, whose places have 64 bits.
 from __future__ import annotations
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
-from xdsl.ir import Operation, SSAValue
+from xdsl.dialects.builtin import ModuleOp, i64
+from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
-from xdsl.rewriter import InsertPoint, Rewriter
 
 from xetl.analysis.ranges import Ranges
 from xetl.dialects.upstream import arith
 from xetl.dialects.walk import operations_in
+from xetl.ir.builder import Builder
 from xetl_xegpu import simt
 from xetl_xegpu.limits import LIMIT
 from xetl_xegpu.lowering.kernel_ranges import kernel_ranges
@@ -60,14 +60,6 @@ def _fits(ranges: Ranges, place: SSAValue) -> bool:
 
 def _clamped(place: SSAValue) -> SSAValue:
     """A place within 2^24 on both sides, computed where the place is."""
-    least, most = (arith.ConstantOp(IntegerAttr(n, i64)) for n in (-LIMIT, LIMIT))
-    lower = arith.MaxsiOp(place, least.result)
-    upper = arith.MinsiOp(lower.result, most.result)
-    owner = place.owner
-    where = (
-        InsertPoint.after(owner)
-        if isinstance(owner, Operation)
-        else InsertPoint.at_start(owner)
-    )
-    Rewriter.insert_op([least, most, lower, upper], where)
-    return upper.result
+    b = Builder.after(place)
+    least, most = (b.constant(number, i64) for number in (-LIMIT, LIMIT))
+    return b.insert(arith.MinsiOp(b.insert(arith.MaxsiOp(place, least)), most))

@@ -15,15 +15,14 @@ After:  ``%a0 = f %x0; %b0 = g %a0; store %b0; %a1 = f %x1; %b1 = g %a1; store %
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, Operation
+from xdsl.ir import Block
 from xdsl.passes import ModulePass
 
 from xetl.analysis.memory import is_pure
 from xetl_xegpu import simt
+from xetl_xegpu.lowering.fit_registers.graph import behind_needs
 
 
 class OrderByUsePass(ModulePass):
@@ -43,38 +42,16 @@ class OrderByUsePass(ModulePass):
 def _order(block: Block) -> None:
     """Bring the operations of a block into the order of their uses."""
     ops = list(block.ops)
-    placed: set[Operation] = set()
-    ordered: list[Operation] = []
-    for op in ops:
+    number: dict[object, int] = {op: at for at, op in enumerate(ops)}
+    # Of its regions, too.
+    owners = [[each.owner for x in op.walk() for each in x.operands] for op in ops]
+    needs = [[number[owner] for owner in each if owner in number] for each in owners]
+    ordered: dict[int, None] = {}
+    for at, op in enumerate(ops):
         if not is_pure(op):
-            _place(op, block, placed, ordered)
-    if ordered == ops or len(ordered) != len(ops):
-        return  # nothing moves; or something is used by nobody, and goes elsewhere
-    for op in ordered:
-        op.detach()
-        block.add_op(op)
-
-
-def _place(
-    op: Operation, block: Block, placed: set[Operation], ordered: list[Operation]
-) -> None:
-    """Append what an operation needs and is not there yet, then the operation."""
-    open_ = [(op, _needed(op, block))]
-    while open_:
-        current, needed = open_[-1]
-        following = next((one for one in needed if one not in placed), None)
-        if following is not None:
-            open_.append((following, _needed(following, block)))
-            continue
-        open_.pop()
-        placed.add(current)
-        ordered.append(current)
-
-
-def _needed(op: Operation, block: Block) -> Iterator[Operation]:
-    """The operations of the block whose results it reads, inside its regions, too."""
-    for inner in op.walk():
-        for operand in inner.operands:
-            owner = operand.owner
-            if isinstance(owner, Operation) and owner.parent is block:
-                yield owner
+            ordered |= dict.fromkeys(behind_needs(at, needs, ordered.__contains__))
+    if len(ordered) != len(ops):
+        return  # something is used by nobody, and goes elsewhere
+    for at in ordered:
+        ops[at].detach()
+        block.add_op(ops[at])

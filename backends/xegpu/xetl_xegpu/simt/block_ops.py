@@ -310,10 +310,8 @@ class DpasOp(XetlOp, name="simt.dpas"):
         check(self.m in (1, 2, 4, 8), "8, 4, 2 or 1 rows, found {}", self.m)
         is_tf32 = pair[0] == "tf32"
         item, rows = (f32, max(1, self.m // 2)) if is_tf32 else (i16, self.m)
-        wanted_a, wanted_b = (
-            lanes_type(item, rows),
-            VectorType(f32 if is_tf32 else i32, [8]),
-        )
+        wanted_a = lanes_type(item, rows)
+        wanted_b = VectorType(f32 if is_tf32 else i32, [8])
         check(self.a.type == wanted_a, "A is {}, found {}", wanted_a, self.a.type)
         check(self.b.type == wanted_b, "B is {}, found {}", wanted_b, self.b.type)
         check(self.result.type == accumulator, "the result is not of the type of C")

@@ -42,7 +42,6 @@ from xdsl.traits import (
     Pure,
     SymbolOpInterface,
 )
-from xdsl.utils.exceptions import VerifyException
 
 from xetl.dialects.base import check, dense_i64, element_type, ints_of
 from xetl.dialects.operation import XetlOp
@@ -108,12 +107,10 @@ class FuncOp(XetlOp, name="simt.func"):
         """Check that whole subgroups lie along x."""
         lanes, size = self.lanes, self.subgroup_size.value.data
         check(size == SUBGROUP_SIZE, "a subgroup has 16 lanes, found {}", size)
-        if not (len(lanes) == len(DIMENSIONS) and all(n > 0 for n in lanes)):
-            raise VerifyException(f"`work_group` has three sizes, found {lanes}")
-        if not (lanes[0] % size == 0 and lanes[1:] == (1, 1)):
-            raise VerifyException(
-                f"a workgroup is whole subgroups along x, found {lanes}"
-            )
+        fits = len(lanes) == len(DIMENSIONS) and min(lanes) > 0
+        check(fits, "`work_group` has three sizes, found {}", lanes)
+        fits = lanes[0] % size == 0 and lanes[1:] == (1, 1)
+        check(fits, "a workgroup is whole subgroups along x, found {}", lanes)
         check(self.slm_bytes.value.data >= 0, "`slm_bytes` is negative")
         last = self.body.block.last_op
         check(isinstance(last, ReturnOp), "a kernel ends with `simt.return`")

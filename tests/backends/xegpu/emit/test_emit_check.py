@@ -206,7 +206,7 @@ def test_symbols_are_those_that_compilers_know():
 )
 def test_blocks_that_no_message_moves(shape: BlockShape):
     with pytest.raises(InternalError, match=r"has no|is not known"):
-        builtins.block_load(find_device("pvc"), shape)
+        builtins.block_message(find_device("pvc"), "load", shape)
 
 
 @pytest.mark.parametrize(

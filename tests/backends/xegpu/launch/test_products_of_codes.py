@@ -14,6 +14,7 @@ import pytest
 from launched import aligned
 
 from xetl import devices, xetile
+from xetl.settings import config
 from xetl.xetile import constexpr, f32
 
 E4M3, E5M2 = ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2
@@ -60,16 +61,27 @@ def names(kernel: Any, *args: Any) -> set[str]:
     return {word for word in words if f'_type = "{word}"' in text}
 
 
-@pytest.mark.parametrize("pair", [(E4M3, E4M3), (E5M2, E4M3), (E4M3, E5M2)])
-def test_products(with_codes: None, pair: tuple[Any, Any]) -> None:
+@pytest.mark.parametrize(
+    ("pair", "sums"),
+    [
+        ((E4M3, E4M3), "ordered"),
+        ((E5M2, E4M3), "ordered"),
+        ((E4M3, E5M2), "ordered"),
+        ((E5M2, E4M3), "pairwise"),
+    ],
+)
+def test_products(
+    with_codes: None, pair: tuple[Any, Any], sums: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(config.assigned, "dpas", sums)
     a, b = codes(pair[0], (64, 128), 1), codes(pair[1], (128, 64), 2)
-    c = aligned((64, 64))
-    gemm[2, 2](a, b, c)
+    c, kernel = aligned((64, 64)), xetile.kernel(gemm.fn)
+    kernel[2, 2](a, b, c)
     wide = [each.astype(np.float64) for each in (a, b)]
     size = np.abs(wide[0]) @ np.abs(wide[1])
     assert (np.abs(c - wide[0] @ wide[1]) <= 128 * 2.0**-24 * size).all()
     a[3, 5] = np.nan
-    gemm[2, 2](a, b, c)
+    kernel[2, 2](a, b, c)
     assert np.isnan(c[3]).all()
     assert not np.isnan(c[4:]).any()
 

@@ -15,6 +15,7 @@ Left alone: scalars.  The module names the device (`xetile.device`); a kernel ma
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from xdsl.context import Context
@@ -25,7 +26,7 @@ from xdsl.passes import ModulePass
 from xetl.devices import Device, find_device
 from xetl.dialects.base import Index, ints_of
 from xetl.dialects.kinds_of_types import is_vector
-from xetl.dialects.upstream import arith, gpu
+from xetl.dialects.upstream import gpu
 from xetl.dialects.upstream import xegpu as hints
 from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import AssertOp, PrintOp
@@ -60,18 +61,9 @@ def _along(c: Converter, axis: int) -> Index:
     counts, number = c.along_axes, c.subgroup_id()
     if counts[axis] == 1:
         return 0
-    for before in range(axis):
-        number = _with(c, arith.DivuiOp, number, counts[before])
-    if axis == 2:
-        return number
-    return _with(c, arith.RemuiOp, number, counts[axis])
-
-
-def _with(c: Converter, make: Any, number: Index, by: int) -> Index:
-    if by == 1:
-        return 0 if make is arith.RemuiOp else number
-    pair = c.index(number), c.index(by)
-    return c.emit.shared(make, pair, lambda: make(*pair))
+    for before in counts[:axis]:
+        number = c.emit.divided(number, before)
+    return number if axis == 2 else c.emit.remainder(number, counts[axis])
 
 
 def _axis(op: Any) -> int:
@@ -102,14 +94,6 @@ def _num_subgroups(c: Converter, op: gpu.NumSubgroupsOp) -> None:
     c.bind(op.results[0], c.index(c.subgroups))
 
 
-def _barrier(c: Converter, op: gpu.BarrierOp) -> None:
-    """One subgroup waits for nobody, but its lanes read what others of them wrote.
-
-    To a compiler that looks at one lane, no store before such a load concerns it.
-    """
-    c.keep(op)
-
-
 # Debugging --------------------------------------------------------------------------
 
 
@@ -132,31 +116,15 @@ def _arguments(
     return values, shapes
 
 
-def _print(c: Converter, op: PrintOp) -> None:
+def _record(c: Converter, op: PrintOp | AssertOp) -> None:
     values, shapes = _arguments(c, op)
-    unsigned = ints_of(op.unsigned)
-    c.emit.add(
-        xegpu.PrintOp(values, template=op.template, shapes=shapes, unsigned=unsigned)
+    make = partial(
+        xegpu.PrintOp if isinstance(op, PrintOp) else xegpu.AssertOp,
+        template=op.template,
+        shapes=shapes,
+        unsigned=ints_of(op.unsigned),
     )
-
-
-def _assert(c: Converter, op: AssertOp) -> None:
-    values, shapes = _arguments(c, op)
-    unsigned = ints_of(op.unsigned)
-    c.emit.add(
-        xegpu.AssertOp(
-            op.condition, values, template=op.template, shapes=shapes, unsigned=unsigned
-        )
-    )
-
-
-def _fence(c: Converter, op: xegpu.FenceOp) -> None:
-    """As it is."""
-    c.keep(op)
-
-
-def _nothing(c: Converter, op: Operation) -> None:
-    """A hint for another compiler."""
+    c.emit.add(make(*op.operands[: isinstance(op, AssertOp)], values))
 
 
 RULES: dict[type[Operation], Rule] = {
@@ -167,11 +135,13 @@ RULES: dict[type[Operation], Rule] = {
     gpu.NumSubgroupsOp: _num_subgroups,
     gpu.SubgroupSizeOp: _number(LANES),
     gpu.LaneIdOp: _number(0),
-    gpu.BarrierOp: _barrier,
-    PrintOp: _print,
-    AssertOp: _assert,
-    hints.CompileHintOp: _nothing,
-    xegpu.FenceOp: _fence,
+    # One subgroup waits for nobody, but its lanes read what others of them wrote: to a
+    # compiler that looks at one lane, no store before such a load concerns it.
+    gpu.BarrierOp: Converter.keep,
+    PrintOp: _record,
+    AssertOp: _record,
+    hints.CompileHintOp: control.nothing,
+    xegpu.FenceOp: Converter.keep,
 }
 
 

@@ -126,10 +126,8 @@ def _loaded_side_by_side(
     while group < grid.groups:
         left = grid.groups - group
         count = max(each for each in messages.counts[LANES] if each <= left)
-        row = c.emit.plus(tile.row, rows.first)
-        column = c.emit.plus(tile.column, group * LANES)
-        block = rows.count, LANES, count
-        found = _loaded(c, surface, (row, column), block, hints, packed=packed)
+        at, block = _at(c, tile, rows, group), (rows.count, LANES, count)
+        found = _loaded(c, surface, at, block, hints, packed=packed)
         for number in range(count):
             one = found
             if count > 1:
@@ -253,8 +251,7 @@ def divided(c: Converter, value: Index, by: int) -> Index:
     """A number that is known to be a multiple, divided; it may be negative."""
     if isinstance(value, int):
         return value // by
-    pair = value, c.index(by.bit_length() - 1)
-    return c.emit.shared("shrsi", pair, lambda: arith.ShrsiOp(*pair))
+    return c.emit.pure(arith.ShrsiOp, value, by.bit_length() - 1)
 
 
 def load_deep(
@@ -268,9 +265,8 @@ def load_deep(
     deep = Grid(grid.rows, grid.columns, grid.spans, across)
     for span in cut_rows(grid.rows, rows):
         for step in range(across):
-            row = c.emit.plus(tile.row, span.first)
-            column = c.emit.plus(tile.column, step * wide)
-            found = _loaded(c, surface, (row, column), (span.count, wide, 1), hints)
+            at = _at(c, tile, span, 2 * step)
+            found = _loaded(c, surface, at, (span.count, wide, 1), hints)
             _cut(c, found, span, step, deep, parts)
     return MmaOperand(Form.DEEP, [part for part in parts if part is not None], across)
 
@@ -347,19 +343,21 @@ def store_fragments(
     c: Converter, tile: Tile, surface: Surface, pieces: Fragments, hints: Hints
 ) -> None:
     """Write fragments, one message each; those that are not full line by line."""
-    grid = pieces.grid
-    for number, span in enumerate(grid.spans):
-        for group in range(grid.groups):
-            if grid.used(group) < LANES:
-                _store_lines(c, tile, pieces, span, group, hints)
-                continue
-            part = to_memory(c, pieces.parts[grid.fragment(number, group)])
-            row = c.emit.plus(tile.row, span.first)
-            column = c.emit.plus(tile.column, group * LANES)
-            tdesc = descriptor(c, surface, span.count, LANES)
-            store = StoreNdOp(part, tdesc, place(c, surface, row, column))
-            store.properties |= hints
-            c.emit.add(store)
+    for (span, group), part in zip(pieces.grid.blocks(), pieces.parts):
+        if pieces.grid.used(group) < LANES:
+            _store_lines(c, tile, pieces, span, group, hints)
+            continue
+        stored = to_memory(c, part)
+        tdesc = descriptor(c, surface, span.count, LANES)
+        store = StoreNdOp(stored, tdesc, place(c, surface, *_at(c, tile, span, group)))
+        store.properties |= hints
+        c.emit.add(store)
+
+
+def _at(c: Converter, tile: Tile, span: Span, group: int) -> tuple[Index, Index]:
+    """Row and column of a fragment of a tile."""
+    row = c.emit.plus(tile.row, span.first)
+    return row, c.emit.plus(tile.column, group * LANES)
 
 
 def _store_lines(
@@ -455,22 +453,15 @@ def load_blocks(
     """The fragments of a tile."""
     element = tile.matrix.element
     parts: list[SSAValue] = []
-    for span in grid.spans:
+    for span, group in grid.blocks():
         type_ = vector_of(stored_type(element), span.count, LANES)
-        row = c.emit.plus(tile.row, span.first)
-        for group in range(grid.groups):
-            at = [row, c.emit.plus(tile.column, group * LANES)]
-            found = c.emit.insert(LoadMatrixOp(matrix, at, type_))
-            parts.append(from_memory(c, found, element))
+        load = LoadMatrixOp(matrix, [*_at(c, tile, span, group)], type_)
+        parts.append(from_memory(c, c.emit.insert(load), element))
     return parts
 
 
 def store_blocks(c: Converter, tile: Tile, matrix: SSAValue, value: Fragments) -> None:
     """Write the fragments of a value."""
-    grid = value.grid
-    for number, span in enumerate(grid.spans):
-        row = c.emit.plus(tile.row, span.first)
-        for group in range(grid.groups):
-            at = [row, c.emit.plus(tile.column, group * LANES)]
-            part = to_memory(c, value.parts[grid.fragment(number, group)])
-            c.emit.add(StoreMatrixOp(part, matrix, at))
+    for (span, group), part in zip(value.grid.blocks(), value.parts):
+        at = [*_at(c, tile, span, group)]
+        c.emit.add(StoreMatrixOp(to_memory(c, part), matrix, at))

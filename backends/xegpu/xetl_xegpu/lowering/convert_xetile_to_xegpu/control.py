@@ -280,14 +280,14 @@ def _memref(c: Converter, value: SSAValue, op: Operation) -> Carried:
     return _carried(c, [i64, *[_INDEX] * (2 * rank)], flat, whole)
 
 
-def _end(c: Converter, op: Operation) -> None:
-    """`xetl.ir.conversion` adds it with the operation around it."""
+def nothing(c: Converter, op: Operation) -> None:
+    """A hint for another compiler, or an end that `xetl.ir.conversion` adds."""
 
 
 RULES: dict[type[Operation], Rule] = {
     scf.ForOp: convert_for,
     scf.WhileOp: convert_while,
     scf.IfOp: convert_if,
-    scf.YieldOp: _end,
-    scf.ConditionOp: _end,
+    scf.YieldOp: nothing,
+    scf.ConditionOp: nothing,
 }

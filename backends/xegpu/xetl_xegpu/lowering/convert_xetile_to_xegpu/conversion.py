@@ -165,10 +165,10 @@ class Emitter(Builder):
             *((right, left) if isinstance(left, int) else (left, right))
         )
 
-    def below(self, left: Index, right: Index) -> SSAValue:
-        """Whether ``0 <= left < right``: one comparison without signs."""
-        values = self.index(left), self.index(right)
-        return self.shared("ult", values, lambda: arith.CmpiOp("ult", *values))
+    def compare(self, predicate: str, left: Index, right: Index) -> SSAValue:
+        """What `arith.cmpi` computes, also of vectors; see `shared`."""
+        pair = self.index(left), self.index(right)
+        return self.shared(predicate, pair, lambda: arith.CmpiOp(predicate, *pair))
 
     def conjunction(self, *conditions: SSAValue | None) -> SSAValue | None:
         """Whether all conditions hold; None, here and there: always."""
@@ -308,7 +308,7 @@ class Converter:
         """For a while add to ``block``, which will stand in the innermost one."""
         return self.emit.inside(block)
 
-    def at(self, op: Operation) -> None:
+    def locate(self, op: Operation) -> None:
         """What is added from now on has the location of ``op``."""
         self.emit.location = op.location
 

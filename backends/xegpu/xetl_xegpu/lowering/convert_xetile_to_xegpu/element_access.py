@@ -65,9 +65,8 @@ def accesses(c: Converter, tile: Scattered, mask: Fragments | None) -> Iterator[
     for line, at, wanted in zip(lines_of(grid), to_lines(c, tile.indices), masks):
         here = c.emit.conjunction(first_lanes(c, line.used), wanted)
         if tile.size is not None and known(tile.size) != EVERYTHING:
-            pair = at, c.spread(c.index(tile.size), LANES)
-            inside = c.emit.shared("ult", pair, lambda: arith.CmpiOp("ult", *pair))  # noqa: B023 (called at once)
-            here = c.emit.conjunction(here, inside)
+            size = c.spread(c.index(tile.size), LANES)
+            here = c.emit.conjunction(here, c.emit.compare("ult", at, size))
         offsets = at
         if tile.stride != 1:
             pace = c.spread(c.index(tile.stride), LANES)

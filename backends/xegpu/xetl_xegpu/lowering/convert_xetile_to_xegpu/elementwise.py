@@ -7,6 +7,7 @@ value becomes one by `arith.truncf`; products of tf32 round their operands thems
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from typing import Any
 
 from xdsl.dialects.builtin import FloatTF32Type, IndexType, f32
@@ -101,17 +102,10 @@ def _table(c: Converter, value: Dense, op: arith.ConstantOp) -> list[SSAValue]:
     shape, element = type_.get_shape(), type_.element_type
     rows, columns = matrix_shape(shape)
     numbers: list[list[Any]] = [[0] * columns for _ in range(rows)]
-    for index, number in zip(_indices(shape), value.get_values()):
+    for index, number in zip(product(*map(range, shape)), value.get_values()):
         row, column = position(shape, index)
         numbers[row][column] = number
     return from_numbers(c, numbers, element)
-
-
-def _indices(shape: Sequence[int]) -> list[tuple[int, ...]]:
-    found: list[tuple[int, ...]] = [()]
-    for extent in shape:
-        found = [(*index, place) for index in found for place in range(extent)]
-    return found
 
 
 def from_numbers(
@@ -146,8 +140,7 @@ def _step(c: Converter, op: vector.StepOp) -> None:
     row = vector_of(IndexType(), 1, LANES)
     for group in range(grid.groups):
         first = c.emit.constant(group * LANES, vector_of(IndexType(), LANES))
-        pair = lanes, first
-        numbers = c.emit.shared("step", pair, lambda: arith.AddiOp(*pair))  # noqa: B023 (called at once)
+        numbers = c.emit.pure(arith.AddiOp, lanes, first)
         parts.append(
             c.emit.shared("row", [numbers], lambda: vector.ShapeCastOp(numbers, row))  # noqa: B023 (called at once)
         )
@@ -185,9 +178,6 @@ def rounded(c: Converter, part: SSAValue) -> SSAValue:
 
 
 def _truncf(c: Converter, op: arith.TruncfOp) -> None:
-    if not is_vector(op.result.type):
-        c.keep(op)
-        return
     if not is_tf32(op.result.type):
         each_part(c, op)
         return
@@ -199,9 +189,7 @@ def _truncf(c: Converter, op: arith.TruncfOp) -> None:
 
 
 def _extf(c: Converter, op: arith.ExtfOp) -> None:
-    if not is_vector(op.result.type):
-        c.keep(op)
-    elif is_tf32(op.source.type) and element_type(op.result.type) == f32:
+    if is_tf32(op.source.type) and element_type(op.result.type) == f32:
         c.set_fragments(op.result, c.fragments(op.source).parts)
     else:
         each_part(c, op)
@@ -212,6 +200,6 @@ RULES: dict[type[Operation], Rule] = {
     arith.ConstantOp: _maybe_scalar(_constant),
     vector.FmaOp: _fma,
     vector.StepOp: _step,
-    arith.TruncfOp: _truncf,
-    arith.ExtfOp: _extf,
+    arith.TruncfOp: _maybe_scalar(_truncf),
+    arith.ExtfOp: _maybe_scalar(_extf),
 }

@@ -86,7 +86,7 @@ class Grid:
 
     def heights(self) -> list[int]:
         """Rows of each fragment, in order."""
-        return [span.count for span in self.spans for _ in range(self.groups)]
+        return [span.count for span, _ in self.blocks()]
 
     def height(self, fragment: int) -> int:
         """Rows of a fragment."""
@@ -95,6 +95,10 @@ class Grid:
     def fragment(self, span: int, group: int) -> int:
         """The number of a fragment."""
         return span * self.groups + group
+
+    def blocks(self) -> list[tuple[Span, int]]:
+        """The rows and the group of each fragment, in order."""
+        return [(span, group) for span in self.spans for group in range(self.groups)]
 
     def used(self, group: int) -> int:
         """Columns of a group that are not padding."""
@@ -135,10 +139,15 @@ def position(shape: Sequence[int], index: Sequence[int]) -> tuple[int, int]:
     """Row and column of an element of a vector of any rank."""
     if len(shape) == BLOCKED:
         return index[0] * shape[2] + index[2], index[1] * shape[3] + index[3]
-    row = 0
-    for extent, place in zip(shape[:-1], index[:-1]):
-        row = row * extent + place
-    return row, (index[-1] if index else 0)
+    return ravel(shape[:-1], index[:-1]), (index[-1] if index else 0)
+
+
+def ravel(shape: Sequence[int], index: Sequence[int]) -> int:
+    """The number of an element, row by row."""
+    linear = 0
+    for extent, place in zip(shape, index):
+        linear = linear * extent + place
+    return linear
 
 
 @lru_cache(maxsize=1024)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from xdsl.dialects.builtin import IndexType, i1, i8, i32, i64
 from xdsl.ir import Attribute, SSAValue
 
-from xetl.dialects.base import Index, vector_type
+from xetl.dialects.base import Index, vector_type, with_element
 from xetl.dialects.kinds_of_types import integer_width
 from xetl.dialects.upstream import arith, vector
 from xetl_xegpu.dialect import LoadOp, PrefetchOp, StoreOp
@@ -23,7 +23,6 @@ from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import (
     LANES,
     Fragments,
     Grid,
-    Matrix,
     Start,
     Tile,
     vector_of,
@@ -136,11 +135,10 @@ def assembled(
         line: gives the line of a row and a group of columns, or the one element.
     """
     parts: list[SSAValue] = []
-    for span in grid.spans:
+    for span, group in grid.blocks():
         rows = range(span.first, span.first + span.count)
-        for group in range(grid.groups):
-            lines = [line(row, group) for row in rows]
-            parts.append(fragment_of(c, element, lines, grid.spread))
+        lines = [line(row, group) for row in rows]
+        parts.append(fragment_of(c, element, lines, grid.spread))
     return parts
 
 
@@ -173,8 +171,8 @@ def first_lanes(c: Converter, count: int) -> SSAValue | None:
     """A mask of the first ``count`` lanes; None: all of them."""
     if count >= LANES:
         return None
-    pair = lane_numbers(c), c.emit.constant(count, vector_of(i32, LANES))
-    return c.emit.shared("first", pair, lambda: arith.CmpiOp("ult", *pair))
+    end = c.emit.constant(count, vector_of(i32, LANES))
+    return c.emit.compare("ult", lane_numbers(c), end)
 
 
 Hints = dict[str, Attribute]
@@ -217,13 +215,13 @@ def line_access(c: Converter, tile: Tile, line: Line, *, exact: bool) -> Access:
     used = line.used if exact else LANES
     mask = _lanes_inside(c, first, matrix.sizes[line.dim], used)
     if exact:
-        mask = _and(c, mask, first_lanes(c, line.used))
-    mask = _and(c, mask, None if across is None else c.spread(across, LANES))
-    there = (
-        c.emit.times(row, matrix.strides[0]),
-        c.emit.times(column, matrix.strides[1]),
-    )
-    return _access(c, matrix, c.emit.plus(*there), matrix.strides[line.dim], mask)
+        mask = c.emit.conjunction(mask, first_lanes(c, line.used))
+    if across is not None:
+        mask = c.emit.conjunction(mask, c.spread(across, LANES))
+    at = c.emit.plus(*map(c.emit.times, (row, column), matrix.strides))
+    stride, start = matrix.strides[line.dim], matrix.start
+    there = Start(start.root, c.emit.plus(start.offset, at), start.space)
+    return scattered_access(c, there, matrix.element, _steps(c, stride), mask)
 
 
 def _inside(c: Converter, at: Index, size: Index) -> SSAValue | None:
@@ -235,7 +233,7 @@ def _inside(c: Converter, at: Index, size: Index) -> SSAValue | None:
             return None
         if found.high < 0 or found.low >= size:
             return c.emit.constant(0, i1)
-    return c.emit.below(at, size)
+    return c.emit.compare("ult", at, size)  # one comparison without signs
 
 
 def _lanes_inside(
@@ -250,21 +248,13 @@ def _lanes_inside(
         if first == 0:
             return first_lanes(c, max(size, 0))
     places = _plus_lanes(c, first, c.lane_ids())
-    pair = places, c.spread(c.index(size), LANES)
-    return c.emit.shared("ult", pair, lambda: arith.CmpiOp("ult", *pair))
+    return c.emit.compare("ult", places, c.spread(c.index(size), LANES))
 
 
 def _plus_lanes(c: Converter, first: Index, lanes: SSAValue) -> SSAValue:
     if first == 0:
         return lanes
-    pair = lanes, c.spread(c.index(first), LANES)
-    return c.emit.shared("+", pair, lambda: arith.AddiOp(*pair))
-
-
-def _and(
-    c: Converter, left: SSAValue | None, right: SSAValue | None
-) -> SSAValue | None:
-    return c.emit.conjunction(left, right)
+    return c.emit.pure(arith.AddiOp, lanes, c.spread(c.index(first), LANES))
 
 
 def _steps(c: Converter, stride: Index) -> SSAValue:
@@ -272,21 +262,7 @@ def _steps(c: Converter, stride: Index) -> SSAValue:
     lanes = c.lane_ids()
     if known(stride) == 1:
         return lanes
-    pair = lanes, c.spread(c.index(stride), LANES)
-    return c.emit.shared("*", pair, lambda: arith.MuliOp(*pair))
-
-
-def _access(
-    c: Converter, matrix: Matrix, at: Index, stride: Index, mask: SSAValue | None
-) -> Access:
-    start, element = matrix.start, matrix.element
-    there = Start(start.root, c.emit.plus(start.offset, at), start.space)
-    steps = _steps(c, stride)
-    if start.space == SHARED:
-        offsets = _plus_lanes(c, there.offset, steps)
-        return Access(start.root, offsets, mask, element)
-    base = address(c, there, stored_bytes(element))
-    return Access(base, steps, mask, element)
+    return c.emit.pure(arith.MuliOp, lanes, c.spread(c.index(stride), LANES))
 
 
 def scattered_access(
@@ -349,7 +325,7 @@ def prefetch_line(c: Converter, access: Access, hints: Hints | None = None) -> N
 
 def from_memory(c: Converter, value: SSAValue, element: Attribute) -> SSAValue:
     """A line or fragment as it is computed with."""
-    shape = _shape(value)
+    shape = vector_type(value).get_shape()
     if isinstance(element, IndexType):
         return c.emit.insert(arith.IndexCastOp(value, vector_of(element, *shape)))
     width = integer_width(element)
@@ -363,18 +339,9 @@ def from_memory(c: Converter, value: SSAValue, element: Attribute) -> SSAValue:
 
 def to_memory(c: Converter, value: SSAValue) -> SSAValue:
     """A line or fragment as it is stored."""
-    shape = _shape(value)
-    element = _element(value)
+    element = vector_type(value).element_type
     stored = stored_type(element)
     if stored == element:
         return value
     widen = arith.IndexCastOp if isinstance(element, IndexType) else arith.ExtuiOp
-    return c.emit.insert(widen(value, vector_of(stored, *shape)))
-
-
-def _shape(value: SSAValue) -> Sequence[int]:
-    return vector_type(value).get_shape()
-
-
-def _element(value: SSAValue) -> Attribute:
-    return vector_type(value).element_type
+    return c.emit.insert(widen(value, with_element(value.type, stored)))

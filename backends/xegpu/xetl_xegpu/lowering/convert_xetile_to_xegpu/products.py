@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import product
 from typing import TypeAlias
 
 from xdsl.dialects.builtin import StringAttr, bf16, f32, f64
@@ -168,22 +170,24 @@ def _dpas(
     right: Sequence[Sequence[SSAValue]],
     addend: Sequence[SSAValue],
 ) -> list[SSAValue]:
+    """Sum over the steps of K by the matrix unit; see `_summed`."""
+    said = {"a_unsigned": p.a_unsigned, "b_unsigned": p.b_unsigned, "codes": p.codes}
+    return _summed(c, partial(DpasOp, **said), left, right, addend)
+
+
+def _summed(
+    c: Converter,
+    make: Callable[[SSAValue, SSAValue, SSAValue], Operation],
+    left: Sequence[Sequence[SSAValue]],
+    right: Sequence[Sequence[SSAValue]],
+    addend: Sequence[SSAValue],
+) -> list[SSAValue]:
     """Sum over the steps of K; ``left[span][step]``, ``right[step][group]``."""
     parts = list(addend)
     for step, row in enumerate(right):
-        for span, column in enumerate(left):
-            for group, b in enumerate(row):
-                number = p.grid.fragment(span, group)
-                parts[number] = c.emit.insert(
-                    DpasOp(
-                        column[step],
-                        b,
-                        parts[number],
-                        a_unsigned=p.a_unsigned,
-                        b_unsigned=p.b_unsigned,
-                        codes=p.codes,
-                    )
-                )
+        pairs = product([column[step] for column in left], row)
+        for number, pair in enumerate(pairs):
+            parts[number] = c.emit.insert(make(*pair, parts[number]))
     return parts
 
 
@@ -340,13 +344,12 @@ def _more_rows(c: Converter, value: Fragments, rows: int) -> Fragments:
 def _fewer_rows(c: Converter, value: Fragments, grid: Grid) -> list[SSAValue]:
     """The first rows of a matrix."""
     parts: list[SSAValue] = []
-    for span in grid.spans:
-        for group in range(grid.groups):
-            part = value.parts[value.grid.fragment(span.first // 8, group)]
-            if span.count != 8:
-                at, sizes = [span.first % 8, 0], [span.count, LANES]
-                part = c.emit.insert(vector.ExtractStridedSliceOp(part, at, sizes))
-            parts.append(part)
+    for span, group in grid.blocks():
+        part = value.parts[value.grid.fragment(span.first // 8, group)]
+        if span.count != 8:
+            at, sizes = [span.first % 8, 0], [span.count, LANES]
+            part = c.emit.insert(vector.ExtractStridedSliceOp(part, at, sizes))
+        parts.append(part)
     return parts
 
 
@@ -397,16 +400,12 @@ def _contract(c: Converter, p: Product, addend: Sequence[SSAValue]) -> list[SSAV
     """16 steps at a time, each one operation."""
     left = _sides_a(c, p.a, p.depth, LANES)
     right = _sides_b(c, p.b, p.depth, LANES)
-    parts = list(addend)
-    for step, row in enumerate(right):
-        for span, column in enumerate(left):
-            for group, b in enumerate(row):
-                number = p.grid.fragment(span, group)
-                kinds = ("parallel", "parallel", "reduction")
-                maps = ((0, 2), (2, 1), (0, 1))
-                made = vector.ContractOp(column[step], b, parts[number], maps, kinds)
-                parts[number] = c.emit.insert(made)
-    return parts
+    kinds, maps = ("parallel", "parallel", "reduction"), ((0, 2), (2, 1), (0, 1))
+
+    def contraction(a: SSAValue, b: SSAValue, sums: SSAValue) -> Operation:
+        return vector.ContractOp(a, b, sums, maps, kinds)
+
+    return _summed(c, contraction, left, right, addend)
 
 
 def _step_by_step(

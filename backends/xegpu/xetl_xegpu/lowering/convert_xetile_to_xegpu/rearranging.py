@@ -29,6 +29,7 @@ from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import (
     grid_of,
     matrix_shape,
     position,
+    ravel,
     vector_of,
 )
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.lines import (
@@ -56,17 +57,12 @@ def rearranged(
     """The fragments of a matrix whose elements come from other values."""
     grid = grid_of(rows, columns)
     parts: list[SSAValue] = []
-    for span in grid.spans:
-        for group in range(grid.groups):
-            table = [
-                [
-                    where(span.first + row, group * grid.width + lane)
-                    for lane in range(grid.used(group))
-                ]
-                for row in range(span.count)
-            ]
-            whole = _whole_fragment(table, grid)
-            parts.append(_built(c, table, element, grid) if whole is None else whole)
+    for span, group in grid.blocks():
+        columns_ = range(group * grid.width, group * grid.width + grid.used(group))
+        rows_ = range(span.first, span.first + span.count)
+        table = [[where(row, column) for column in columns_] for row in rows_]
+        whole = _whole_fragment(table, grid)
+        parts.append(_built(c, table, element, grid) if whole is None else whole)
     return parts
 
 
@@ -97,11 +93,8 @@ def _built(
     element: Attribute,
     grid: Grid,
 ) -> SSAValue:
-    if not grid.spread:
-        scalars = [scalar_of(c, line[0]) for line in table]
-        return fragment_of(c, element, scalars, spread=False)
-    lines = [_line(c, line) for line in table]
-    return fragment_of(c, element, lines, spread=True)
+    lines = [_line(c, x) if grid.spread else scalar_of(c, x[0]) for x in table]
+    return fragment_of(c, element, lines, grid.spread)
 
 
 def scalar_of(c: Converter, origin: Origin | SSAValue) -> SSAValue:
@@ -169,11 +162,7 @@ def indices_at(shape: Sequence[int], row: int, column: int) -> list[int]:
         return [a, b, c, d]
     if not shape:
         return []
-    index = [column]
-    for extent in reversed(shape[:-1]):
-        row, place = divmod(row, extent)
-        index.insert(0, place)
-    return index
+    return [*unravel(shape[:-1], row), column]
 
 
 Find: TypeAlias = Callable[[list[int]], Origin | SSAValue]
@@ -219,14 +208,7 @@ def _shape_cast(c: Converter, op: vector.ShapeCastOp) -> None:
         return
 
     def find(index: list[int]) -> Origin:
-        linear = 0
-        for extent, place in zip(result, index):
-            linear = linear * extent + place
-        there: list[int] = []
-        for extent in reversed(source.shape):
-            linear, place = divmod(linear, extent)
-            there.insert(0, place)
-        return element_at(source, there)
+        return element_at(source, unravel(source.shape, ravel(result, index)))
 
     give_built(c, op.result, find)
 
@@ -348,14 +330,6 @@ def unravel(shape: Sequence[int], linear: int) -> list[int]:
         linear, place = divmod(linear, extent)
         index.insert(0, place)
     return index
-
-
-def ravel(shape: Sequence[int], index: Sequence[int]) -> int:
-    """The number of an element, row by row."""
-    linear = 0
-    for extent, place in zip(shape, index):
-        linear = linear * extent + place
-    return linear
 
 
 def columns_of(c: Converter, source: Fragments, dims: Sequence[int]) -> Fragments:

@@ -9,9 +9,9 @@ run in f32 with one rounding.  Scans go row after row, or across lanes by wider 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
+from functools import partial, reduce
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from xetl.dialects.base import vector_type
 from xetl.dialects.reduction_kinds import (
@@ -37,6 +37,7 @@ from xetl_xegpu.lowering.convert_xetile_to_xegpu.lines import (
 )
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.rearranging import (
     Origin,
+    Where,
     cast_parts,
     columns_of,
     rearranged,
@@ -189,40 +190,46 @@ def _grouped(
 ) -> Fragments:
     shape = list(source.shape)
     shape[dim] //= size
-    dims = (shape[0], shape[1])
+
+    def origin(turn: int, row: int, column: int) -> Origin:
+        at = [row, column]
+        at[dim] = at[dim] * size + turn
+        return Origin(source, *at)
+
+    wheres = [partial(origin, turn) for turn in range(size)]
+    return _over_matrices(c, kind, source.element, (shape[0], shape[1]), wheres)
+
+
+def _over_matrices(
+    c: Converter,
+    kind: str,
+    element: Attribute,
+    shape: tuple[int, int],
+    wheres: Sequence[Where],
+) -> Fragments:
+    """Matrices of one shape combined; each is said by where its elements are."""
+    sums = sums_run_in(kind, element)
     found: list[list[SSAValue]] = []
-    sums = sums_run_in(kind, source.element)
-    for turn in range(size):
-
-        def where(row: int, column: int, turn: int = turn) -> Origin:
-            at = [row, column]
-            at[dim] = at[dim] * size + turn
-            return Origin(source, *at)
-
-        parts = rearranged(c, *dims, source.element, where)
+    for where in wheres:
+        parts = rearranged(c, *shape, element, where)
         found.append([widened(c, part, sums) for part in parts])
     whole = [combined(c, kind, each) for each in zip(*found)]
-    parts = [narrowed(c, part, source.element) for part in whole]
-    return Fragments(dims, source.element, parts)
+    parts = [narrowed(c, part, element) for part in whole]
+    return Fragments(shape, element, parts)
 
 
 def _multi_reduction(c: Converter, op: vector.MultiReductionOp) -> None:
     """Matrices are combined, element by element."""
-    source, (count, rows, columns) = (
-        c.fragments(op.source),
-        c.fragments(op.source).shape,
-    )
-    sums = sums_run_in(op.kind.kind, source.element)
-    found: list[list[SSAValue]] = []
-    for number in range(count):
+    source = c.fragments(op.source)
+    count, rows, columns = source.shape
 
-        def where(row: int, column: int, first: int = number * rows) -> Origin:
-            return Origin(source, first + row, column)
+    def origin(number: int, row: int, column: int) -> Origin:
+        return Origin(source, number * rows + row, column)
 
-        parts = rearranged(c, rows, columns, source.element, where)
-        found.append([widened(c, part, sums) for part in parts])
-    whole = [combined(c, op.kind.kind, each) for each in zip(*found)]
-    c.set_fragments(op.result, [narrowed(c, part, source.element) for part in whole])
+    wheres = [partial(origin, number) for number in range(count)]
+    shape = rows, columns
+    found = _over_matrices(c, op.kind.kind, source.element, shape, wheres)
+    c.set_fragments(op.result, found.parts)
 
 
 def _tile_broadcast(c: Converter, op: TileBroadcastOp) -> None:

@@ -149,21 +149,16 @@ def _limited(c: Converter, rows: Index) -> tuple[Index, SSAValue | None]:
     """A number of rows that the hardware takes, and whether there are any."""
     if isinstance(rows, int):
         return rows, None
-    one = c.index(1)
-    least = c.emit.shared("rows", (rows,), lambda: arith.MaxsiOp(rows, one))
-    most = c.index(_FAR - 1)
-    found = c.emit.shared("rows", (least,), lambda: arith.MinsiOp(least, most))
-    some = c.emit.shared("some", (rows,), lambda: arith.CmpiOp("sge", rows, one))
-    return found, some
+    found = c.emit.minimum(c.emit.maximum(rows, 1), _FAR - 1)
+    return found, c.emit.compare("sge", rows, 1)
 
 
 def _some_pitch(c: Converter, columns: Index) -> Index:
     """Of a matrix of one row: what the hardware accepts."""
     if isinstance(columns, int):
         return max(BASE_ALIGNMENT, columns + -columns % BASE_ALIGNMENT)
-    more = c.index(c.emit.plus(columns, BASE_ALIGNMENT - 1))
-    mask = c.index(-BASE_ALIGNMENT)
-    return c.emit.shared("and", (more, mask), lambda: arith.AndiOp(more, mask))
+    more = c.emit.plus(columns, BASE_ALIGNMENT - 1)
+    return c.emit.pure(arith.AndiOp, more, -BASE_ALIGNMENT)
 
 
 def _may_be(matrix: Matrix, rows: Index, columns: Index, pitch: Index) -> bool:
@@ -267,9 +262,7 @@ def _words(c: Converter, elements: Index, factor: int) -> Index:
     if isinstance(elements, int):
         return elements // factor
     # The last word may have zeros behind the row: see `launch.staging`.
-    elements = c.index(c.emit.plus(elements, factor - 1))
-    pair = elements, c.index(factor)
-    return c.emit.shared("divui", pair, lambda: arith.DivuiOp(*pair))
+    return c.emit.ceil_divided(elements, factor)
 
 
 def place(c: Converter, surface: Surface, row: Index, column: Index) -> list[SSAValue]:

@@ -114,7 +114,8 @@ def described(c: Converter, op: xetile.InitTileOp) -> Tile | Scattered:
         by = c.emit.times(place, stride)
         start = Start(start.root, c.emit.plus(start.offset, by), start.space)
         if not (isinstance(place, int) and isinstance(size, int) and place < size):
-            inside = c.emit.conjunction(inside, c.emit.below(place, size))
+            below = c.emit.compare("ult", place, size)
+            inside = c.emit.conjunction(inside, below)
     if inside is not None:
         rows, columns = (c.emit.select(inside, each, 0) for each in (rows, columns))
     matrix = Matrix(start, element, (rows, columns), (strides[-2], strides[-1]))
@@ -288,16 +289,13 @@ def _padded(
 ) -> list[SSAValue]:
     """Another number than 0 outside of the matrix."""
     found: list[SSAValue] = []
-    for number, span in enumerate(grid.spans):
+    for (span, group), part in zip(grid.blocks(), parts):
         down = _rows_inside(c, c.emit.plus(tile.row, span.first), span.count, tile)
-        for group in range(grid.groups):
-            right = c.emit.plus(tile.column, group * LANES)
-            across = _columns_inside(c, right, span.count, tile)
-            mask = c.emit.conjunction(down, across)
-            assert mask is not None
-            part = parts[grid.fragment(number, group)]
-            fill = c.emit.constant(padding, part.type)
-            found.append(c.emit.insert(arith.SelectOp(mask, part, fill)))
+        right = c.emit.plus(tile.column, group * LANES)
+        mask = c.emit.conjunction(down, _columns_inside(c, right, span.count, tile))
+        assert mask is not None
+        fill = c.emit.constant(padding, part.type)
+        found.append(c.emit.insert(arith.SelectOp(mask, part, fill)))
     return found
 
 
@@ -305,19 +303,17 @@ def _rows_inside(c: Converter, row: Index, height: int, tile: Tile) -> SSAValue:
     """A mask of the rows of a fragment that are in the matrix."""
     numbers = from_numbers(c, [[i] for i in range(height)], IndexType())[0]
     first = c.spread(c.index(row), height, 1)
-    at = c.emit.shared("+", (numbers, first), lambda: arith.AddiOp(numbers, first))
     size = c.spread(c.index(tile.matrix.sizes[0]), height, 1)
-    inside = c.emit.shared("ult", (at, size), lambda: arith.CmpiOp("ult", at, size))
-    return c.spread(inside, height, LANES)
+    at = c.emit.pure(arith.AddiOp, numbers, first)
+    return c.spread(c.emit.compare("ult", at, size), height, LANES)
 
 
 def _columns_inside(c: Converter, column: Index, height: int, tile: Tile) -> SSAValue:
     """A mask of the columns of a fragment that are in the matrix."""
     lanes, first = c.lane_ids(), c.spread(c.index(column), LANES)
-    at = c.emit.shared("+", (lanes, first), lambda: arith.AddiOp(lanes, first))
     size = c.spread(c.index(tile.matrix.sizes[1]), LANES)
-    inside = c.emit.shared("ult", (at, size), lambda: arith.CmpiOp("ult", at, size))
-    return c.spread(inside, height, LANES)
+    at = c.emit.pure(arith.AddiOp, lanes, first)
+    return c.spread(c.emit.compare("ult", at, size), height, LANES)
 
 
 def _store(c: Converter, op: xetile.StoreTileOp) -> None:

@@ -26,6 +26,7 @@ from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import (
     LANES,
     Fragments,
     matrix_shape,
+    ravel,
     vector_of,
 )
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.lines import (
@@ -96,10 +97,8 @@ def _place(
 
 
 def _divided(c: Converter, place: Index) -> tuple[SSAValue, SSAValue]:
-    pair = c.index(place), c.index(LANES)
-    number = c.emit.shared("divui", pair, lambda: arith.DivuiOp(*pair))
-    lane = c.emit.shared("remui", pair, lambda: arith.RemuiOp(*pair))
-    return number, lane
+    pair = c.index(place), LANES
+    return c.emit.pure(arith.DivuiOp, *pair), c.emit.pure(arith.RemuiOp, *pair)
 
 
 def _matrix_place(
@@ -151,12 +150,7 @@ def _places(
 
 
 def _holds(c: Converter, tests: Sequence[tuple[SSAValue, int]]) -> SSAValue:
-    found = c.emit.conjunction(
-        *[
-            c.emit.shared("eq", pair, lambda: arith.CmpiOp("eq", *pair))  # noqa: B023 (called at once)
-            for pair in [(value, c.index(number)) for value, number in tests]
-        ]
-    )
+    found = c.emit.conjunction(*[c.emit.compare("eq", *pair) for pair in tests])
     assert found is not None
     return found
 
@@ -263,13 +257,7 @@ def _shuffle(c: Converter, op: vector.ShuffleOp) -> None:
 def _from_elements(c: Converter, op: vector.FromElementsOp) -> None:
     shape = vector_type(op.result).get_shape()
 
-    def find(index: list[int]) -> SSAValue:
-        linear = 0
-        for extent, place in zip(shape, index):
-            linear = linear * extent + place
-        return op.elements[linear]
-
-    give_built(c, op.result, find)
+    give_built(c, op.result, lambda index: op.elements[ravel(shape, index)])
 
 
 def _bitcast(c: Converter, op: vector.BitcastOp) -> None:

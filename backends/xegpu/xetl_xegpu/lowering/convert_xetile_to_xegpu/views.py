@@ -231,13 +231,7 @@ def _retyped(c: Converter, start: Start, element: Attribute, by: Index) -> Start
         root = c.emit.shared(
             ("view", flat), [root], lambda: memref.ViewOp(start.root, zero, (), flat)
         )
-    offset = shift // size if isinstance(shift, int) else _divided(c, shift, size)
-    return Start(root, offset, SHARED)
-
-
-def _divided(c: Converter, value: SSAValue, by: int) -> SSAValue:
-    pair = value, c.index(by)
-    return c.emit.shared("divui", pair, lambda: arith.DivuiOp(*pair))
+    return Start(root, c.emit.divided(shift, size), SHARED)
 
 
 # Addresses --------------------------------------------------------------------------

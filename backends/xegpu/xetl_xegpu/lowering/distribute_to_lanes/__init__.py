@@ -63,7 +63,7 @@ from xetl_xegpu.lowering.distribute_to_lanes import (
     named_barriers,
     shuffles,
 )
-from xetl_xegpu.lowering.distribute_to_lanes.memrefs import is_shared, product
+from xetl_xegpu.lowering.distribute_to_lanes.memrefs import is_shared
 from xetl_xegpu.lowering.distribute_to_lanes.state import LANES, Lanes, Memory
 
 
@@ -84,7 +84,7 @@ def subgroup_id(lanes: Lanes, op: gpu.SubgroupIdOp) -> None:
 
 def _number(lanes: Lanes, op: Operation, made: Operation) -> None:
     (result,) = op.results
-    lanes.hold(result, lanes.emit(arith.IndexCastOp(lanes.emit(made), IndexType())))
+    lanes.hold(result, lanes.insert(arith.IndexCastOp(lanes.insert(made), IndexType())))
 
 
 def barrier(lanes: Lanes, op: gpu.BarrierOp) -> None:
@@ -106,15 +106,12 @@ def nothing(lanes: Lanes, op: Operation) -> None:
 # Texts ------------------------------------------------------------------------------
 
 
-def print_text(lanes: Lanes, op: PrintOp) -> None:
-    """The values as a lane holds them."""
+def record(lanes: Lanes, op: PrintOp | AssertOp) -> None:
+    """The values as a lane holds them; a condition is the same in all."""
     values = [piece for value in op.arguments for piece in lanes.pieces(value)]
-    lanes.add(simt.PrintOp(values, properties=op.properties))
-
-
-def assert_text(lanes: Lanes, op: AssertOp) -> None:
-    """The values as a lane holds them; the condition is the same in all."""
-    values = [piece for value in op.arguments for piece in lanes.pieces(value)]
+    if isinstance(op, PrintOp):
+        lanes.add(simt.PrintOp(values, properties=op.properties))
+        return
     condition = lanes.one(op.condition)
     lanes.add(simt.AssertOp(condition, values, properties=op.properties))
 
@@ -145,7 +142,7 @@ class DistributeToLanesPass(ModulePass):
 def _lower_block(lanes: Lanes, block: Block) -> None:
     """Lower the operations of a block in order."""
     for op in block.ops:
-        lanes.at(op)
+        lanes.locate(op)
         _rule_of(lanes, op)(lanes, op)
 
 
@@ -224,8 +221,8 @@ _PROGRAM: dict[type[Operation], _Rule] = {
     NbarrierArriveOp: named_barriers.arrive,
     NbarrierWaitOp: named_barriers.wait,
     xegpu.FenceOp: fence,
-    xegpu.PrintOp: print_text,
-    xegpu.AssertOp: assert_text,
+    xegpu.PrintOp: record,
+    xegpu.AssertOp: record,
 }
 _RULES = {**_CONTROL_FLOW, **_VALUES, **_MEMORY, **_PROGRAM}
 
@@ -304,7 +301,7 @@ def _row_major(lanes: Lanes, sizes: list[Index]) -> list[Index]:
     """The strides of a memref that says none."""
     steps: list[Index] = [1]
     for size in reversed(sizes[1:]):
-        steps.insert(0, product(lanes, steps[0], size))
+        steps.insert(0, lanes.times(steps[0], size))
     return steps[: len(sizes)]
 
 
@@ -316,8 +313,8 @@ def _next(lanes: Lanes, type_: Attribute) -> SSAValue:
     if passed == type_:
         return new
     if isinstance(type_, IndexType):
-        return lanes.emit(arith.IndexCastOp(new, type_))
-    return lanes.emit(arith.TrunciOp(new, type_))
+        return lanes.insert(arith.IndexCastOp(new, type_))
+    return lanes.insert(arith.TrunciOp(new, type_))
 
 
 def _index(lanes: Lanes) -> SSAValue:

@@ -49,9 +49,7 @@ from xetl_xegpu.lowering.distribute_to_lanes.memrefs import (
     byte_width,
     memory_of,
     moved,
-    product,
     space_of,
-    total,
     value_of,
 )
 from xetl_xegpu.lowering.distribute_to_lanes.pieces import (
@@ -127,12 +125,12 @@ def create_nd_tdesc(lanes: Lanes, op: CreateNdTdescOp) -> None:
     width = byte_width(type_.element_type)
     step = None
     if strides[1] != 1:
-        step = as_i64(lanes, product(lanes, strides[1], width))
+        step = as_i64(lanes, lanes.times(strides[1], width))
     lanes.matrices[op.result] = Matrix(
         memory.address,
         _row_bytes(lanes, shape[1], width, has_gaps=step is not None),
         as_i64(lanes, shape[0]),
-        as_i64(lanes, product(lanes, strides[0], width)),
+        as_i64(lanes, lanes.times(strides[0], width)),
         step,
     )
 
@@ -142,20 +140,20 @@ def _row_bytes(lanes: Lanes, columns: Index, width: int, *, has_gaps: bool) -> S
 
     Where that is more than a row has, zeros stand behind it: a launch sees to that.
     """
-    size = as_i64(lanes, product(lanes, columns, width))
+    size = as_i64(lanes, lanes.times(columns, width))
     is_known = isinstance(columns, int)
     if lanes.moves_by_lanes or has_gaps or is_known:
         return size
 
     def number(value: int) -> SSAValue:
-        return lanes.emit(arith.ConstantOp(IntegerAttr(value, i32)))
+        return lanes.insert(arith.ConstantOp(IntegerAttr(value, i32)))
 
-    short = lanes.emit(arith.TrunciOp(size, i32))  # below `limits.LIMIT`
+    short = lanes.insert(arith.TrunciOp(size, i32))  # below `limits.LIMIT`
     if width % WIDTH_STEP:
-        more = lanes.emit(arith.AddiOp(short, number(WIDTH_STEP - 1)))
-        short = lanes.emit(arith.AndiOp(more, number(-WIDTH_STEP)))
-    least = lanes.emit(arith.MaxsiOp(short, number(LEAST_WIDTH)))
-    return lanes.emit(arith.ExtsiOp(least, i64))
+        more = lanes.insert(arith.AddiOp(short, number(WIDTH_STEP - 1)))
+        short = lanes.insert(arith.AndiOp(more, number(-WIDTH_STEP)))
+    least = lanes.insert(arith.MaxsiOp(short, number(LEAST_WIDTH)))
+    return lanes.insert(arith.ExtsiOp(least, i64))
 
 
 def _descriptor(lanes: Lanes, op: Operation, value: SSAValue) -> TensorDescType:
@@ -198,8 +196,8 @@ def _surface(
     """
     matrix = _matrix(lanes, op, op.tensor_desc)
     row, column = (value_of(lanes, offset) for offset in op.mixed_offsets)
-    x = product(lanes, column, per_element)
-    y = total(lanes, row, down)
+    x = lanes.times(column, per_element)
+    y = lanes.plus(row, down)
     return simt.Surface(
         matrix.base,
         matrix.width,
@@ -244,11 +242,10 @@ def load_nd(lanes: Lanes, op: LoadNdOp) -> None:
     loaded = lanes.add(
         simt.BlockLoadOp(*surface, shape.pieces(), shape=shape, **how)
     ).results
-    if in_halves:
-        pieces = tuple(recast(lanes, piece, layout.element) for piece in loaded)
-        lanes.halves[op.value] = Halves(pieces, rows)
-        return
     pieces = [recast(lanes, piece, layout.element) for piece in loaded]
+    if in_halves:
+        lanes.halves[op.value] = Halves(tuple(pieces), rows)
+        return
     lanes.hold(op.value, *recut(lanes, pieces, layout.lengths))
 
 
@@ -349,7 +346,7 @@ def load(lanes: Lanes, op: LoadOp) -> None:
     mask = lanes.one(op.mask)
     hints = None if memory.shared else hints_of(lanes, op, "load")
     found = simt.LoadOp(address, mask, fill, space=space_of(memory), hints=hints)
-    lanes.hold(op.value, lanes.emit(found))
+    lanes.hold(op.value, lanes.insert(found))
 
 
 def store(lanes: Lanes, op: StoreOp) -> None:
@@ -368,7 +365,7 @@ def atomic(lanes: Lanes, op: AtomicRmwOp) -> None:
     done = simt.AtomicOp(
         *(value, address, mask, expected), kind=op.kind_name, space=space_of(memory)
     )
-    lanes.hold(op.result, lanes.emit(done))
+    lanes.hold(op.result, lanes.insert(done))
 
 
 def create_mem_desc(lanes: Lanes, op: CreateMemDescOp) -> None:
@@ -394,27 +391,23 @@ def _addresses(
     memory = memory_of(lanes, op, op.mem_desc)
     layout, shape = lane_layout(value.type), shape_of(value.type)
     if layout is None or layout.spread not in (Distribution.SAME, Distribution.COLUMNS):
-        raise _refusal(lanes, op, value)
+        raise lanes.refuse(
+            op,
+            f"16 lanes cannot share {value.type} in shared memory",
+            "load and store `vector<hx16xT>`, h 1, 2, 4 or 8",
+        )
     *_, row, column = (0, *(value_of(lanes, at) for at in op.mixed_offsets))
     if layout.spread is Distribution.COLUMNS:
         lane = lanes.lane_index
-        column = total(lanes, column, lane)
+        column = lanes.plus(column, lane)
     rows = sum(layout.lengths)
     along_rows = len(shape) > 1 or not shape or layout.spread is Distribution.COLUMNS
     found: list[SSAValue] = []
     for number in range(rows):
         down, right = (number, 0) if along_rows else (0, number)
-        at: list[Index] = [total(lanes, row, down), total(lanes, column, right)]
+        at: list[Index] = [lanes.plus(row, down), lanes.plus(column, right)]
         found.append(address_of(lanes, memory, at[-len(memory.strides) :]))
     return memory, found
-
-
-def _refusal(lanes: Lanes, op: Operation, value: SSAValue) -> Exception:
-    return lanes.refuse(
-        op,
-        f"16 lanes cannot share {value.type} in shared memory",
-        "load and store `vector<hx16xT>`, h 1, 2, 4 or 8",
-    )
 
 
 def load_matrix(lanes: Lanes, op: LoadMatrixOp) -> None:
@@ -424,7 +417,7 @@ def load_matrix(lanes: Lanes, op: LoadMatrixOp) -> None:
     fill = lanes.constant(0, layout.element)
     space = space_of(memory)
     rows = [
-        lanes.emit(simt.LoadOp(address, always(lanes), fill, space=space))
+        lanes.insert(simt.LoadOp(address, always(lanes), fill, space=space))
         for address in addresses
     ]
     lanes.hold(op.value, *recut(lanes, rows, layout.lengths))

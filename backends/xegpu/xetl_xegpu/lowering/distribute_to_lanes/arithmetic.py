@@ -85,10 +85,10 @@ def _of_columns(lanes: Lanes, rows: list[list[Number]], element: Attribute) -> S
     for lane, column in enumerate(columns):
         if repr(column) == repr(columns[0]):
             continue
-        here = lanes.emit(arith.CmpiOp("eq", lanes.lane, lanes.constant(lane, i32)))
+        here = lanes.insert(arith.CmpiOp("eq", lanes.lane, lanes.constant(lane, i32)))
         new = _listed(lanes, column, element)
         from_here = filled(lanes, here, length_of(new))
-        piece = lanes.emit(arith.SelectOp(from_here, new, piece))
+        piece = lanes.insert(arith.SelectOp(from_here, new, piece))
     return piece
 
 
@@ -198,7 +198,7 @@ def select(lanes: Lanes, op: arith.SelectOp) -> None:
         wide = condition
         if length_of(condition) != length_of(left):
             wide = filled(lanes, condition, length_of(left))
-        chosen.append(lanes.emit(arith.SelectOp(wide, left, right)))
+        chosen.append(lanes.insert(arith.SelectOp(wide, left, right)))
     lanes.hold(op.result, *chosen)
 
 
@@ -234,7 +234,7 @@ def multi_reduction(lanes: Lanes, op: vector.MultiReductionOp) -> None:
     if set(dims) - {columns} or (columns == 0 and layout.spread is Distribution.SAME):
         pieces = [_in_lane(lanes, kind, pieces)]
     if columns in dims and layout.spread is Distribution.COLUMNS:
-        pieces = [lanes.emit(simt.ReduceOp(piece, kind=kind)) for piece in pieces]
+        pieces = [lanes.insert(simt.ReduceOp(piece, kind=kind)) for piece in pieces]
     others = [_widened(lanes, kind, piece) for piece in lanes.pieces(op.acc)]
     pieces = recut(lanes, pieces, [length_of(piece) for piece in others])
     pieces = [_combined(lanes, kind, a, b) for a, b in zip(pieces, others)]
@@ -244,7 +244,7 @@ def multi_reduction(lanes: Lanes, op: vector.MultiReductionOp) -> None:
 
 def _combined(lanes: Lanes, kind: str, left: SSAValue, right: SSAValue) -> SSAValue:
     make = operation_of(kind, element_type(left.type))
-    return lanes.emit(make(left, right))
+    return lanes.insert(make(left, right))
 
 
 def _in_lane(lanes: Lanes, kind: str, pieces: Sequence[SSAValue]) -> SSAValue:
@@ -269,11 +269,11 @@ def _widened(lanes: Lanes, kind: str, piece: SSAValue) -> SSAValue:
     wide = sums_run_in(kind, element)
     if wide == element:
         return piece
-    return lanes.emit(arith.ExtfOp(piece, with_element(piece.type, wide)))
+    return lanes.insert(arith.ExtfOp(piece, with_element(piece.type, wide)))
 
 
 def _narrowed(lanes: Lanes, piece: SSAValue, type_: Attribute) -> SSAValue:
-    return piece if piece.type == type_ else lanes.emit(arith.TruncfOp(piece, type_))
+    return piece if piece.type == type_ else lanes.insert(arith.TruncfOp(piece, type_))
 
 
 _DEPTH_BITS = 256
@@ -306,7 +306,7 @@ def dpas(lanes: Lanes, op: DpasOp) -> None:
     made = simt.DpasOp(
         *(a, b, _accumulator(lanes, op)), a_type=names[0], b_type=names[1]
     )
-    lanes.hold(op.result, lanes.emit(made))
+    lanes.hold(op.result, lanes.insert(made))
 
 
 def contract(lanes: Lanes, op: vector.ContractOp) -> None:
@@ -329,12 +329,12 @@ def contract(lanes: Lanes, op: vector.ContractOp) -> None:
         )
     upper, lower = lanes.pieces(op.rhs)
     a, c = lanes.one(op.lhs), lanes.one(op.acc)
-    lanes.hold(op.result, lanes.emit(simt.LaneProductOp(a, upper, lower, c)))
+    lanes.hold(op.result, lanes.insert(simt.LaneProductOp(a, upper, lower, c)))
 
 
 def _rounded(lanes: Lanes, piece: SSAValue) -> SSAValue:
     """The ten bits that are multiplied, rounded: the matrix unit would cut them off."""
-    return lanes.beside(piece, "tf32", lambda: lanes.emit(simt.RoundToTf32Op(piece)))
+    return lanes.beside(piece, "tf32", lambda: lanes.insert(simt.RoundToTf32Op(piece)))
 
 
 def _name(element: Attribute, is_unsigned: bool, is_tf32: bool) -> str:

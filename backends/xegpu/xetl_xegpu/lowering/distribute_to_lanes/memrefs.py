@@ -36,36 +36,9 @@ def value_of(lanes: Lanes, index: Index) -> Index:
     return lanes.one(index) if known is None else known
 
 
-def product(lanes: Lanes, left: Index, right: Index) -> Index:
-    """``left * right``."""
-    if isinstance(left, int) and isinstance(right, int):
-        return left * right
-    if isinstance(left, int):
-        left, right = right, left
-    if right in (0, 1):
-        return left if right == 1 else 0
-    return lanes.emit(arith.MuliOp(as_index(lanes, left), as_index(lanes, right)))
-
-
-def total(lanes: Lanes, left: Index, right: Index) -> Index:
-    """``left + right``."""
-    if isinstance(left, int) and isinstance(right, int):
-        return left + right
-    if left == 0:
-        return right
-    if right == 0:
-        return left
-    return lanes.emit(arith.AddiOp(as_index(lanes, left), as_index(lanes, right)))
-
-
-def as_index(lanes: Lanes, index: Index) -> SSAValue:
-    """A value of type `index`."""
-    return lanes.constant(index, IndexType()) if isinstance(index, int) else index
-
-
 def _cast(lanes: Lanes, index: SSAValue, type_: Attribute) -> SSAValue:
     return lanes.beside(
-        index, str(type_), lambda: lanes.emit(arith.IndexCastOp(index, type_))
+        index, str(type_), lambda: lanes.insert(arith.IndexCastOp(index, type_))
     )
 
 
@@ -83,21 +56,21 @@ def as_i32(lanes: Lanes, index: SSAValue) -> SSAValue:
 
 def moved(lanes: Lanes, address: SSAValue, count: Index, width: int) -> SSAValue:
     """The address ``count`` elements of ``width`` bytes further on."""
-    distance = product(lanes, count, width)
+    distance = lanes.times(count, width)
     if distance == 0:
         return address
     if isinstance(distance, int):
         far = lanes.constant(distance, i64)
     else:
-        far = lanes.emit(arith.IndexCastOp(distance, i64))
-    return lanes.emit(arith.AddiOp(address, far))
+        far = lanes.insert(arith.IndexCastOp(distance, i64))
+    return lanes.insert(arith.AddiOp(address, far))
 
 
 def address_of(lanes: Lanes, memory: Memory, indices: Sequence[Index]) -> SSAValue:
     """The address of an element."""
     offset: Index = 0
     for index, stride in zip(indices, memory.strides):
-        offset = total(lanes, offset, product(lanes, index, stride))
+        offset = lanes.plus(offset, lanes.times(index, stride))
     return moved(lanes, memory.address, offset, byte_width(memory.element))
 
 
@@ -158,7 +131,7 @@ def allocate(lanes: Lanes, op: memref.AllocOp) -> None:
     sizes, strides = static_layout(lanes, op, type_)
     start = -(-lanes.local_bytes // _ALIGNMENT) * _ALIGNMENT
     lanes.local_bytes = start + prod(sizes) * byte_width(type_.element_type)
-    base = lanes.emit(simt.LocalBaseOp(offset=start))
+    base = lanes.insert(simt.LocalBaseOp(offset=start))
     element = type_.element_type
     lanes.memories[op.result] = Memory(base, sizes, strides, element, shared=True)
 
@@ -166,10 +139,10 @@ def allocate(lanes: Lanes, op: memref.AllocOp) -> None:
 def metadata(lanes: Lanes, op: memref.ExtractStridedMetadataOp) -> None:
     """Sizes and strides as values; the array begins at element 0."""
     memory = memory_of(lanes, op, op.source)
-    lanes.hold(op.offset, as_index(lanes, 0))
+    lanes.hold(op.offset, lanes.index(0))
     for results, known in ((op.sizes, memory.sizes), (op.strides, memory.strides)):
         for result, value in zip(results, known):
-            lanes.hold(result, as_index(lanes, value))
+            lanes.hold(result, lanes.index(value))
 
 
 def view(lanes: Lanes, op: memref.ViewOp) -> None:
@@ -184,4 +157,4 @@ def view(lanes: Lanes, op: memref.ViewOp) -> None:
 def pointer(lanes: Lanes, op: memref.ExtractAlignedPointerAsIndexOp) -> None:
     """The address as a number."""
     memory = memory_of(lanes, op, op.source)
-    lanes.hold(op.result, lanes.emit(arith.IndexCastOp(memory.address, IndexType())))
+    lanes.hold(op.result, lanes.insert(arith.IndexCastOp(memory.address, IndexType())))

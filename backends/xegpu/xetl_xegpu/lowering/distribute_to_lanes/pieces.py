@@ -22,7 +22,7 @@ def element_at(lanes: Lanes, piece: SSAValue, index: int) -> SSAValue:
     """One element of a piece."""
     if not isinstance(piece.type, VectorType):
         return piece
-    return lanes.emit(vector.ExtractOp(piece, [index]))
+    return lanes.insert(vector.ExtractOp(piece, [index]))
 
 
 def elements_of(lanes: Lanes, parts: Sequence[SSAValue]) -> list[SSAValue]:
@@ -35,14 +35,14 @@ def collected(lanes: Lanes, elements: Sequence[SSAValue]) -> SSAValue:
     if len(elements) == 1:
         return elements[0]
     type_ = lane_vector(elements[0].type, len(elements))
-    return lanes.emit(vector.FromElementsOp(elements, type_))
+    return lanes.insert(vector.FromElementsOp(elements, type_))
 
 
 def filled(lanes: Lanes, element: SSAValue, length: int) -> SSAValue:
     """A piece that is one element, again and again."""
     if length == 1:
         return element
-    return lanes.emit(vector.BroadcastOp(element, lane_vector(element.type, length)))
+    return lanes.insert(vector.BroadcastOp(element, lane_vector(element.type, length)))
 
 
 def part(lanes: Lanes, piece: SSAValue, start: int, length: int) -> SSAValue:
@@ -52,7 +52,7 @@ def part(lanes: Lanes, piece: SSAValue, start: int, length: int) -> SSAValue:
     if length == 1:
         return element_at(lanes, piece, start)
     order = list(range(start, start + length))
-    return lanes.emit(vector.ShuffleOp(piece, piece, order))
+    return lanes.insert(vector.ShuffleOp(piece, piece, order))
 
 
 def joined(lanes: Lanes, parts: Sequence[SSAValue]) -> SSAValue:
@@ -63,7 +63,7 @@ def joined(lanes: Lanes, parts: Sequence[SSAValue]) -> SSAValue:
     while len(left) > 1:
         order = list(range(2 * length_of(left[0])))
         left = [
-            lanes.emit(vector.ShuffleOp(a, b, order))
+            lanes.insert(vector.ShuffleOp(a, b, order))
             for a, b in zip(left[::2], left[1::2])
         ]
     return left[0]
@@ -75,7 +75,7 @@ def interleaved(lanes: Lanes, left: SSAValue, right: SSAValue) -> SSAValue:
     if length == 1:
         return collected(lanes, [left, right])
     order = [index + side for index in range(length) for side in (0, length)]
-    return lanes.emit(vector.ShuffleOp(left, right, order))
+    return lanes.insert(vector.ShuffleOp(left, right, order))
 
 
 def every_other(lanes: Lanes, piece: SSAValue, first: int) -> SSAValue:
@@ -83,17 +83,16 @@ def every_other(lanes: Lanes, piece: SSAValue, first: int) -> SSAValue:
     order = list(range(first, length_of(piece), 2))
     if len(order) == 1:
         return element_at(lanes, piece, first)
-    return lanes.emit(vector.ShuffleOp(piece, piece, order))
+    return lanes.insert(vector.ShuffleOp(piece, piece, order))
 
 
 def recut(
-    lanes: Lanes, parts: Sequence[SSAValue], lengths: Sequence[int]
+    lanes: Lanes, parts: Sequence[SSAValue], lengths: Sequence[int], start: int = 0
 ) -> list[SSAValue]:
-    """The same elements in pieces of other lengths."""
+    """The same elements, from ``start`` on, in pieces of other lengths."""
     if [length_of(piece) for piece in parts] == list(lengths):
         return list(parts)
     found: list[SSAValue] = []
-    start = 0
     for length in lengths:
         found.append(cut(lanes, parts, start, length))
         start += length
@@ -134,7 +133,7 @@ def _mixed(
     """A piece of which some elements are new."""
     for at, element in enumerate(elements_of(lanes, new), start):
         if 0 <= at < length_of(piece):
-            piece = lanes.emit(vector.InsertOp(element, piece, [at]))
+            piece = lanes.insert(vector.InsertOp(element, piece, [at]))
     return piece
 
 
@@ -153,9 +152,9 @@ def recast(lanes: Lanes, piece: SSAValue, element: Attribute) -> SSAValue:
     assert not rest
     type_ = lane_vector(element, length)
     if length == length_of(piece):
-        return lanes.emit(arith.BitcastOp(piece, type_))
+        return lanes.insert(arith.BitcastOp(piece, type_))
     if length_of(piece) > 1 and length > 1:
-        return lanes.emit(vector.BitcastOp(piece, type_))
+        return lanes.insert(vector.BitcastOp(piece, type_))
     if length == 1:
         return _glued(lanes, piece, element)
     return collected(lanes, _split(lanes, piece, element, length))
@@ -167,9 +166,13 @@ def _glued(lanes: Lanes, piece: SSAValue, element: Attribute) -> SSAValue:
     whole = IntegerType(bits * length_of(piece))
     found = lanes.constant(0, whole)
     for index, each in enumerate(elements_of(lanes, [piece])):
-        wide = lanes.emit(arith.ExtuiOp(recast(lanes, each, IntegerType(bits)), whole))
+        wide = lanes.insert(
+            arith.ExtuiOp(recast(lanes, each, IntegerType(bits)), whole)
+        )
         shift = lanes.constant(bits * index, whole)
-        found = lanes.emit(arith.OriOp(found, lanes.emit(arith.ShliOp(wide, shift))))
+        found = lanes.insert(
+            arith.OriOp(found, lanes.insert(arith.ShliOp(wide, shift)))
+        )
     return recast(lanes, found, element)
 
 
@@ -183,7 +186,7 @@ def _split(
     found: list[SSAValue] = []
     for index in range(count):
         shift = lanes.constant(bits * index, whole)
-        down = lanes.emit(arith.ShruiOp(word, shift))
-        low = lanes.emit(arith.TrunciOp(down, IntegerType(bits)))
+        down = lanes.insert(arith.ShruiOp(word, shift))
+        low = lanes.insert(arith.TrunciOp(down, IntegerType(bits)))
         found.append(recast(lanes, low, element))
     return found

@@ -46,7 +46,7 @@ def _in_words(lanes: Lanes, piece: SSAValue) -> SSAValue:
 
 def shuffled(lanes: Lanes, piece: SSAValue, lane: SSAValue) -> SSAValue:
     """A piece as the lane of number ``lane`` (i32) has it."""
-    moved = lanes.emit(simt.ShuffleOp(_in_words(lanes, piece), lane))
+    moved = lanes.insert(simt.ShuffleOp(_in_words(lanes, piece), lane))
     return recast(lanes, moved, element_type(piece.type))
 
 
@@ -71,7 +71,7 @@ def chosen(
     element = element_type(left.type)
     left, right = _in_words(lanes, left), _in_words(lanes, right)
     wide = filled(lanes, condition, length_of(left))
-    return recast(lanes, lanes.emit(arith.SelectOp(wide, left, right)), element)
+    return recast(lanes, lanes.insert(arith.SelectOp(wide, left, right)), element)
 
 
 def lanes_in_turn(lanes: Lanes, elements: Sequence[SSAValue]) -> SSAValue:
@@ -89,16 +89,16 @@ def _looked_up(lanes: Lanes, numbers: Sequence[int], bits: int) -> SSAValue:
     """The l-th of 16 small numbers, i32: they stand side by side in one constant."""
     table = sum(number << bits * at for at, number in enumerate(numbers))
     word = IntegerType(bits * LANES)
-    shift = lanes.emit(arith.MuliOp(lanes.lane, lanes.constant(bits, i32)))
+    shift = lanes.insert(arith.MuliOp(lanes.lane, lanes.constant(bits, i32)))
     if word == i64:
-        shift = lanes.emit(arith.ExtuiOp(shift, i64))
+        shift = lanes.insert(arith.ExtuiOp(shift, i64))
     else:
         word = i32
     signed = table - (1 << 64) if table >= 1 << 63 else table
-    down = lanes.emit(arith.ShruiOp(lanes.constant(signed, word), shift))
+    down = lanes.insert(arith.ShruiOp(lanes.constant(signed, word), shift))
     if word == i64:
-        down = lanes.emit(arith.TrunciOp(down, i32))
-    return lanes.emit(arith.AndiOp(down, lanes.constant((1 << bits) - 1, i32)))
+        down = lanes.insert(arith.TrunciOp(down, i32))
+    return lanes.insert(arith.AndiOp(down, lanes.constant((1 << bits) - 1, i32)))
 
 
 def spread_over_lanes(
@@ -115,7 +115,7 @@ def spread_over_lanes(
     if len(found) == 1:
         return next(iter(found.values()))
     bit = _looked_up(lanes, [int(side) for side in is_right], 1)
-    from_right = lanes.emit(arith.CmpiOp("ne", bit, lanes.constant(0, i32)))
+    from_right = lanes.insert(arith.CmpiOp("ne", bit, lanes.constant(0, i32)))
     return chosen(lanes, from_right, found[True], found[False])
 
 
@@ -129,7 +129,7 @@ def transposed(lanes: Lanes, pieces: Sequence[SSAValue]) -> list[SSAValue]:
     bit = _HALF
     while bit:
         is_set = lanes.is_lane_bit(bit)
-        partner = lanes.emit(arith.XoriOp(lanes.lane, lanes.constant(bit, i32)))
+        partner = lanes.insert(arith.XoriOp(lanes.lane, lanes.constant(bit, i32)))
         low = [row for row in range(LANES) if not row & bit]
         above = collected(lanes, [rows[row] for row in low])
         below = collected(lanes, [rows[row + bit] for row in low])
@@ -148,8 +148,8 @@ def transposed(lanes: Lanes, pieces: Sequence[SSAValue]) -> list[SSAValue]:
 
 def halved(lanes: Lanes, rows: Sequence[SSAValue], first: int) -> SSAValue:
     """A of tf32: lane l takes of row l/8 + 2i the column ``first`` + l % 8."""
-    within = lanes.emit(arith.AndiOp(lanes.lane, lanes.constant(_HALF - 1, i32)))
-    where = lanes.emit(arith.AddiOp(within, lanes.constant(first, i32)))
+    within = lanes.insert(arith.AndiOp(lanes.lane, lanes.constant(_HALF - 1, i32)))
+    where = lanes.insert(arith.AddiOp(within, lanes.constant(first, i32)))
     if len(rows) == 1:
         return shuffled(lanes, rows[0], where)
     even, odd = (collected(lanes, rows[start::2]) for start in (0, 1))
@@ -165,8 +165,8 @@ def grouped(lanes: Lanes, old: SSAValue, new: SSAValue, first: int) -> SSAValue:
     ``new`` is a fragment of 16 columns that stands at column ``first``, 0 or 16; other
     lanes keep what they have.
     """
-    double = lanes.emit(arith.ShliOp(lanes.lane, lanes.constant(1, i32)))
-    after = lanes.emit(arith.AddiOp(double, lanes.constant(1, i32)))
+    double = lanes.insert(arith.ShliOp(lanes.lane, lanes.constant(1, i32)))
+    after = lanes.insert(arith.AddiOp(double, lanes.constant(1, i32)))
     low, high = shuffled(lanes, new, double), shuffled(lanes, new, after)
     pair = recast(lanes, interleaved(lanes, low, high), i16)
     is_upper = lanes.is_lane_bit(_HALF)
@@ -245,13 +245,13 @@ def extract_slice(lanes: Lanes, op: vector.ExtractStridedSliceOp) -> None:
     if wide == narrow and (source.spread is Distribution.PACKED or len(wide) == 1):
         if source.spread is Distribution.HALVES:
             row //= 2  # two rows of 8 are one element of each lane
-        lanes.hold(op.result, *_rows(lanes, pieces, row, result.lengths))
+        lanes.hold(op.result, *recut(lanes, pieces, result.lengths, row))
         return
     if source.spread is not Distribution.COLUMNS or len(wide) != 1:
         raise lanes.refuse_value(op.result)
     taken = recut(lanes, pieces, source.lengths)
     if narrow == (1,):
-        kept = _rows(lanes, taken, row, result.lengths)
+        kept = recut(lanes, taken, result.lengths, row)
         lanes.hold(op.result, *[column(lanes, piece, at) for piece in kept])
     elif result.spread is Distribution.HALVES:
         elements = elements_of(lanes, taken)[row : row + rows]
@@ -283,19 +283,6 @@ def _half_loaded(
     # Two rows of 8 are one element of each lane.
     start = (halves.first + (halves.rows if at else 0)) // 2
     lanes.hold(op.result, cut(lanes, halves.pieces, start, PIECE // 2))
-
-
-def _rows(
-    lanes: Lanes,
-    pieces: tuple[SSAValue, ...] | list[SSAValue],
-    row: int,
-    lengths: tuple[int, ...],
-) -> list[SSAValue]:
-    found: list[SSAValue] = []
-    for length in lengths:
-        found.append(cut(lanes, pieces, row, length))
-        row += length
-    return found
 
 
 def insert_slice(lanes: Lanes, op: vector.InsertStridedSliceOp) -> None:
@@ -330,12 +317,8 @@ def broadcast(lanes: Lanes, op: vector.BroadcastOp) -> None:
         raise lanes.refuse_value(op.result)
 
 
-def shape_cast(lanes: Lanes, op: vector.ShapeCastOp) -> None:
+def shape_cast(lanes: Lanes, op: vector.ShapeCastOp | vector.TransposeOp) -> None:
     """Free where every element stays in its lane."""
-    _reshaped(lanes, op)
-
-
-def _reshaped(lanes: Lanes, op: vector.ShapeCastOp | vector.TransposeOp) -> None:
     source, result = lanes.layout(op.source), lanes.layout(op.result)
     pieces = lanes.pieces(op.source)
     shapes = (shape_of(op.source.type), shape_of(op.result.type))
@@ -432,6 +415,6 @@ def transpose(lanes: Lanes, op: vector.TransposeOp) -> None:
         parts = [every_other(lanes, each, first) for first in (0, 1) for each in items]
         lanes.hold(op.result, *[recast(lanes, p, result.element) for p in parts])
     elif len(shape) == 2 and 1 in shape:
-        _reshaped(lanes, op)
+        shape_cast(lanes, op)
     else:
         raise lanes.refuse_value(op.result)

@@ -7,8 +7,7 @@ docs/design/0005-xegpu.md, "Fragments").  A lane holds *pieces*: scalars, or vec
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
 
@@ -23,15 +22,15 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.rewriter import InsertPoint
 
 from xetl.devices import Device
 from xetl.dialects.base import Index
 from xetl.dialects.kinds_of_types import is_vector
-from xetl.dialects.literals import make_splat
 from xetl.dialects.upstream import arith, vector
 from xetl.dialects.upstream.elementwise import bit_width
 from xetl.errors import XetlError
-from xetl.ir.builder import Builder, OpT
+from xetl.ir.builder import Builder
 from xetl.ir.conversion import Carried
 from xetl.transforms.diagnostics import refusal
 from xetl_xegpu import simt
@@ -226,8 +225,8 @@ class Halves:
     first: int = 0
 
 
-class Lanes:
-    """The operations of one kernel's lanes, in the making.
+class Lanes(Builder):
+    """The operations of one kernel's lanes, in the making; constants stand at the head.
 
     Args:
         entry: the first block of the new function.
@@ -245,12 +244,12 @@ class Lanes:
         device: Device,
         lower: Callable[[Lanes, Block], None],
     ) -> None:
+        super().__init__(InsertPoint.at_end(entry), source.location)
         self._lower = lower
         self.source = source
         self.subgroups = subgroups
         self.device = device
         self.entry = entry
-        self.place = Builder.at_end(entry, source.location)
         self._head = Builder.at_end(Block(), source.location)
         self._constants: dict[tuple[object, ...], SSAValue] = {}
         self._beside: dict[tuple[SSAValue, str], SSAValue] = {}
@@ -274,27 +273,9 @@ class Lanes:
 
     # Where operations go ------------------------------------------------------------
 
-    def add(self, op: OpT) -> OpT:
-        """Put an operation at the current place; gives it back."""
-        return self.place.add(op)
-
-    def emit(self, op: Operation) -> SSAValue:
-        """Put an operation at the current place; gives its one result."""
-        return self.place.add(op).results[0]
-
-    def at(self, op: Operation) -> None:
+    def locate(self, op: Operation) -> None:
         """What is added from now on comes from ``op``."""
-        self.place.location = op.location
-
-    @contextmanager
-    def inside(self, block: Block) -> Generator[None]:
-        """For a while put operations at the end of ``block``."""
-        before = self.place
-        self.place = Builder.at_end(block, before.location)
-        try:
-            yield
-        finally:
-            self.place = before
+        self.location = op.location
 
     def finish(self) -> None:
         """Put the constants ahead of all."""
@@ -310,11 +291,8 @@ class Lanes:
         """What is made of a value, once: right behind the value, outside of loops."""
         known = self._beside.get((value, key))
         if known is None:
-            before = self.place
-            self.place = Builder.after(value)
-            self.place.location = before.location
-            known = self._beside[(value, key)] = make()
-            self.place = before
+            with self.at(Builder.after(value).point):
+                known = self._beside[(value, key)] = make()
         return known
 
     # What a lane holds --------------------------------------------------------------
@@ -361,15 +339,17 @@ class Lanes:
 
     # Constants, at the head ---------------------------------------------------------
 
-    def constant(self, value: float, type_: Attribute) -> SSAValue:
+    def constant(self, number: float, type_: Attribute) -> SSAValue:
         """A number, or a vector of it, made once."""
-        key = (repr(value), type_)
+        key = (repr(number), type_)
         known = self._constants.get(key)
         if known is None:
-            attribute = make_splat(value, type_)
-            known = self._head.add(arith.ConstantOp(attribute, type_)).result
-            self._constants[key] = known
+            known = self._constants[key] = self._head.constant(number, type_)
         return known
+
+    def index(self, index: Index) -> SSAValue:
+        """A value of type `index`."""
+        return self.constant(index, IndexType()) if isinstance(index, int) else index
 
     def number(self, value: Index) -> SSAValue:
         """An i64."""
@@ -390,9 +370,8 @@ class Lanes:
         """Whether this bit of the lane's number is set, i1."""
 
         def compare() -> Operation:
-            mask = self._head.add(arith.ConstantOp.integer(bit, i32))
-            zero = self._head.add(arith.ConstantOp.integer(0, i32))
-            masked = self._head.add(arith.AndiOp(self.lane, mask))
+            mask, zero = (self._head.constant(number, i32) for number in (bit, 0))
+            masked = self._head.insert(arith.AndiOp(self.lane, mask))
             return arith.CmpiOp("ne", masked, zero)
 
         return self._once(f"lane & {bit}", compare)
@@ -402,15 +381,14 @@ class Lanes:
         """Whether this is the first lane, i1."""
 
         def compare() -> Operation:
-            zero = self._head.add(arith.ConstantOp.integer(0, i32))
-            return arith.CmpiOp("eq", self.lane, zero)
+            return arith.CmpiOp("eq", self.lane, self._head.constant(0, i32))
 
         return self._once("first", compare)
 
     def _once(self, key: str, make: Callable[[], Operation]) -> SSAValue:
         known = self._constants.get((key,))
         if known is None:
-            known = self._head.add(make()).results[0]
+            known = self._head.insert(make())
             self._constants[(key,)] = known
         return known
 

@@ -34,7 +34,7 @@ from xetl.devices import Device, find_device
 from xetl.dialects.upstream import arith
 from xetl.dialects.walk import operations_in
 from xetl_xegpu import simt
-from xetl_xegpu.lowering.fit_registers.graph import Graph, Registers
+from xetl_xegpu.lowering.fit_registers.graph import Graph, Registers, behind_needs
 from xetl_xegpu.simt.block_ops import PIECE
 
 
@@ -107,22 +107,9 @@ class Line:
 
     def _missing(self, number: int) -> list[int]:
         """What is needed and not there yet, each behind what it needs itself."""
-        found: list[int] = []
-        seen = {number}
-        open_ = [(number, iter(self._graph.needs[number]))]
-        while open_:
-            current, needs = open_[-1]
-            following = next((n for n in needs if self._is_new(n, seen)), None)
-            if following is not None:
-                seen.add(following)
-                open_.append((following, iter(self._graph.needs[following])))
-                continue
-            open_.pop()
-            found.append(current)
-        return [] if self._placed[number] else found
-
-    def _is_new(self, number: int, seen: set[int]) -> bool:
-        return not self._placed[number] and number not in seen
+        if self._placed[number]:
+            return []
+        return behind_needs(number, self._graph.needs, self._placed.__getitem__)
 
 
 def line_of(graph: Graph, registers: Registers, numbers: Iterable[int]) -> Line:

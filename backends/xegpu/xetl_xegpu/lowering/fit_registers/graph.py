@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 from xdsl.traits import IsTerminator, MemoryEffectKind, get_effects
@@ -11,6 +11,24 @@ from xetl.analysis.memory import is_pure
 from xetl.dialects.upstream import arith, vector
 from xetl_xegpu import simt
 from xetl_xegpu.lowering.register_need import bytes_of, values_of_lanes
+
+
+def behind_needs(
+    end: int, needs: Sequence[Sequence[int]], is_placed: Callable[[int], bool]
+) -> list[int]:
+    """An operation and what it needs and is not placed, each behind its own needs."""
+    found: list[int] = []
+    seen, open_ = {end}, [(end, iter(needs[end]))]
+    while open_:
+        current, left = open_[-1]
+        following = next((n for n in left if n not in seen and not is_placed(n)), None)
+        if following is not None:
+            seen.add(following)
+            open_.append((following, iter(needs[following])))
+            continue
+        open_.pop()
+        found.append(current)
+    return found
 
 
 class Registers:
