@@ -6,6 +6,9 @@ or end of the block that needs them, in the order in which it does.
 of a lane's, all of which stand before those of the next one. Behind a product of 32x64
 that is 128 registers for each step of an epilogue, and Intel's compiler spills. In this
 order one part of the value goes all the way to its store before the next begins.
+Stores by lanes are a branch for each element, and what lives through branches is
+copied: of neighbours among them all values are computed before the first one.
+[measured] ocloc 26.27, pvc, GELU behind a product, for any memory: 3 KB spilled, none.
 *Left alone*: blocks with products, where the order is that of the messages, and the
 order of everything that has an effect.
 
@@ -15,9 +18,11 @@ After:  ``%a0 = f %x0; %b0 = g %a0; store %b0; %a1 = f %x1; %b1 = g %a1; store %
 
 from __future__ import annotations
 
+from itertools import groupby
+
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block
+from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 
 from xetl.analysis.memory import is_pure
@@ -47,11 +52,19 @@ def _order(block: Block) -> None:
     owners = [[each.owner for x in op.walk() for each in x.operands] for op in ops]
     needs = [[number[owner] for owner in each if owner in number] for each in owners]
     ordered: dict[int, None] = {}
-    for at, op in enumerate(ops):
-        if not is_pure(op):
-            ordered |= dict.fromkeys(behind_needs(at, needs, ordered.__contains__))
+    effects = [(at, op) for at, op in enumerate(ops) if not is_pure(op)]
+    for by_lanes, run in groupby(effects, lambda each: _is_by_lanes(each[1])):
+        ends = [at for at, _ in run]
+        first = [need for end in ends for need in needs[end]] if by_lanes else []
+        for at in (*first, *ends):
+            if at not in ordered:
+                ordered |= dict.fromkeys(behind_needs(at, needs, ordered.__contains__))
     if len(ordered) != len(ops):
         return  # something is used by nobody, and goes elsewhere
     for at in ordered:
         ops[at].detach()
         block.add_op(ops[at])
+
+
+def _is_by_lanes(op: Operation) -> bool:
+    return isinstance(op, simt.BlockStoreOp) and op.by_lanes is not None
