@@ -13,6 +13,7 @@ from xdsl.passes import ModulePass
 from xetl.backend import Artifact
 from xetl.devices import DEVICES, find_device
 from xetl.dialects.base import element_type, ints_of
+from xetl.imports import import_whole
 from xetl.settings import config
 from xetl.transforms import device_pipeline
 from xetl.transforms.canonicalize import CanonicalizePass
@@ -49,7 +50,6 @@ from xetl_xegpu.lowering.register_need import register_file
 from xetl_xegpu.lowering.rotate_loops import RotateLoopsPass
 from xetl_xegpu.lowering.split_barriers import SplitBarriersPass
 from xetl_xegpu.lowering.take_xegpu_text import TakeXegpuTextPass
-from xetl_xegpu.offline.isa import assembly_text
 from xetl_xegpu.roofline.count import work_of
 from xetl_xegpu.roofline.model import expected
 from xetl_xegpu.simt import LANES, SIMT, FuncOp
@@ -159,7 +159,8 @@ def _machine_code(module: ModuleOp, target: str) -> str:
     kernels = [op for op in module.ops if isinstance(op, FuncOp)]
     is_large = planned_registers(kernels, target) > min(find_device(target).registers)
     spirv = emission.emit(module, target).spirv
-    return assembly_text(spirv, target, large_registers=is_large)
+    isa = import_whole("xetl_xegpu.offline.isa")  # launches do without
+    return isa.assembly_text(spirv, target, large_registers=is_large)
 
 
 def _described(

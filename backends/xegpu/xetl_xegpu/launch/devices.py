@@ -9,7 +9,6 @@ import os
 import warnings
 from dataclasses import dataclass
 from functools import cache
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +44,7 @@ def installed_driver() -> Path | None:
 
 def _recorded_driver() -> Path | None:
     """As pip's records say: somewhere else on the path of modules."""
+    metadata = import_whole("importlib.metadata")  # 20 ms, and seldom needed
     try:
         files = metadata.files(PACKAGE) or []
     except metadata.PackageNotFoundError:
