@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from tests.backends.xegpu.emit.on_opencl import kernel, store_items
-from xetl.devices import Device, find_device
+from xetl.devices import Access, find_device
 from xetl.errors import InternalError
 from xetl_xegpu.emit import builtins
-from xetl_xegpu.emit.builtins import Builtin
 from xetl_xegpu.simt import BlockShape
 
 DEVICE = find_device("pvc")
@@ -16,10 +13,8 @@ SURFACE = "%base: i64, %w: i64, %h: i64, %p: i64, %x: i64, %y: i64"
 PLACE = "%base, %w, %h, %p, %x, %y"
 
 
-def shapes(
-    make: Callable[[Device, BlockShape], Builtin], mode: str = "plain"
-) -> list[BlockShape]:
-    """All shapes of which ``make`` makes a builtin."""
+def shapes(access: Access, mode: str = "plain") -> list[BlockShape]:
+    """All shapes that a message moves so."""
     found: list[BlockShape] = []
     for bits in (8, 16, 32, 64):
         for rows in (1, 2, 4, 8, 16, 32):
@@ -27,19 +22,16 @@ def shapes(
                 for count in (1, 2, 4):
                     shape = BlockShape(bits, rows, columns, count, mode)
                     try:
-                        make(DEVICE, shape)
+                        builtins.block_message(DEVICE, access, shape)
                     except InternalError:
                         continue
                     found.append(shape)
     return found
 
 
-LOADS = {
-    mode: shapes(builtins.block_load, mode)
-    for mode in ("plain", "transform", "transpose")
-}
-STORES = shapes(builtins.block_store)
-PREFETCHES = shapes(builtins.block_prefetch)
+LOADS = {mode: shapes("load", mode) for mode in ("plain", "transform", "transpose")}
+STORES = shapes("store")
+PREFETCHES = shapes("prefetch")
 
 
 STEP = " step %step"

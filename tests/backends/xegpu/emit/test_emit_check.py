@@ -136,7 +136,7 @@ def test_what_is_fine_passes():
 
 
 KNOWN_GOOD = {  # of MLIR 22's XeVM, or run or compiled before (docs/design/0005-xegpu)
-    builtins.block_load: [
+    "load": [
         (
             BlockShape(16, 8, 16),
             "_Z41intel_sub_group_2d_block_read_16b_8r16x1cPU3AS1viiiDv2_iPt",
@@ -150,13 +150,13 @@ KNOWN_GOOD = {  # of MLIR 22's XeVM, or run or compiled before (docs/design/0005
             "_Z52intel_sub_group_2d_block_read_transform_16b_32r16x1cPU3AS1viiiDv2_iPj",
         ),
     ],
-    builtins.block_store: [
+    "store": [
         (
             BlockShape(32, 8, 16),
             "_Z42intel_sub_group_2d_block_write_32b_8r16x1cPU3AS1viiiDv2_iPj",
         ),
     ],
-    builtins.block_prefetch: [
+    "prefetch": [
         (
             BlockShape(16, 8, 16),
             "_Z45intel_sub_group_2d_block_prefetch_16b_8r16x1cPU3AS1viiiDv2_i",
@@ -180,9 +180,9 @@ PRODUCTS = {
 
 def test_symbols_are_those_that_compilers_know():
     device = find_device("pvc")
-    for make, cases in KNOWN_GOOD.items():
+    for access, cases in KNOWN_GOOD.items():
         for shape, symbol in cases:
-            assert make(device, shape).symbol == symbol
+            assert builtins.block_message(device, access, shape).symbol == symbol
     for arguments, symbol in PRODUCTS.items():
         assert builtins.matrix_mad(device, *arguments).symbol == symbol
     plain = builtins.function("barrier", "void", "uint")

@@ -204,8 +204,8 @@ def builtin_called(symbol: str) -> builtins.Builtin:
     if found := _BLOCK.search(symbol):
         kind, sizes = found[1], [int(size) for size in found.groups()[1:]]
         shape = BlockShape(*sizes, mode=_MODES.get(kind, "plain"))
-        make = {"write": builtins.block_store, "prefetch": builtins.block_prefetch}
-        builtin = make.get(kind, builtins.block_load)(PVC, shape)
+        access = {"write": "store", "prefetch": "prefetch"}.get(kind, "load")
+        builtin = builtins.block_message(PVC, access, shape)
         assert builtin.symbol == symbol
         return builtin
     found = _PRODUCT.search(symbol)
