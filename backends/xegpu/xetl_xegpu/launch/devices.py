@@ -44,9 +44,9 @@ def installed_driver() -> Path | None:
 
 def _recorded_driver() -> Path | None:
     """As pip's records say: somewhere else on the path of modules."""
-    metadata = import_whole("importlib.metadata")  # 20 ms, and seldom needed
+    metadata: Any = import_whole("importlib.metadata")  # 20 ms, and seldom needed
     try:
-        files = metadata.files(PACKAGE) or []
+        files: list[Any] = metadata.files(PACKAGE) or []
     except metadata.PackageNotFoundError:
         return None
     for file in files:
