@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -47,16 +48,16 @@ def test_elsewhere_on_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         SimpleNamespace(name=devices.LIBRARY, locate=lambda: driver),
     ]
     hide(monkeypatch, tmp_path)
-    monkeypatch.setattr(devices.metadata, "files", lambda package: files)
+    monkeypatch.setattr(metadata, "files", lambda package: files)
     assert devices.installed_driver() == driver
 
 
 def test_there_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(package: str) -> Any:
-        raise devices.metadata.PackageNotFoundError(package)
+        raise metadata.PackageNotFoundError(package)
 
     hide(monkeypatch, tmp_path)
-    monkeypatch.setattr(devices.metadata, "files", missing)
+    monkeypatch.setattr(metadata, "files", missing)
     monkeypatch.delenv(devices.VARIABLE, raising=False)
     assert devices.set_up() is None
     assert devices.VARIABLE not in os.environ
