@@ -55,16 +55,16 @@ simt.func @products(%p: i64, %u: vector<8xi16>, %v: vector<8xi32>, %w: vector<8x
 
 // -----
 
-// All that lanes store one after the other is computed before: each element branches.
+// What lanes store of 16 bits one after the other is computed before: each element branches.
 // CHECK-LABEL: simt.func @by_lanes
 // CHECK:       %[[A0:.*]] = arith.addi
 // CHECK-NEXT:  %[[A1:.*]] = arith.addi
 // CHECK-NEXT:  simt.block_store %[[A0]]
 // CHECK-NEXT:  simt.block_store %[[A1]]
-simt.func @by_lanes(%p: i64, %x0: vector<8xi32>, %x1: vector<8xi32>, %log: i64) attributes {work_group = array<i64: 64, 1, 1>, subgroup_size = 16 : i64, slm_bytes = 0 : i64} {
-  %a0 = arith.addi %x0, %x0 : vector<8xi32>
-  simt.block_store %a0, %p, %p, %p, %p, %p, %p {bits = 32 : i64, rows = 8 : i64, columns = 16 : i64, by_lanes} : vector<8xi32>
-  %a1 = arith.addi %x1, %x1 : vector<8xi32>
-  simt.block_store %a1, %p, %p, %p, %p, %p, %p {bits = 32 : i64, rows = 8 : i64, columns = 16 : i64, by_lanes} : vector<8xi32>
+simt.func @by_lanes(%p: i64, %x0: vector<8xi16>, %x1: vector<8xi16>, %log: i64) attributes {work_group = array<i64: 64, 1, 1>, subgroup_size = 16 : i64, slm_bytes = 0 : i64} {
+  %a0 = arith.addi %x0, %x0 : vector<8xi16>
+  simt.block_store %a0, %p, %p, %p, %p, %p, %p {bits = 16 : i64, rows = 8 : i64, columns = 16 : i64, by_lanes} : vector<8xi16>
+  %a1 = arith.addi %x1, %x1 : vector<8xi16>
+  simt.block_store %a1, %p, %p, %p, %p, %p, %p {bits = 16 : i64, rows = 8 : i64, columns = 16 : i64, by_lanes} : vector<8xi16>
   simt.return
 }
