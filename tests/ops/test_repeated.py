@@ -261,6 +261,17 @@ def test_a_place_given_by_position_is_refused_with_a_gradient() -> None:
         ops.softmax(needed, out)
 
 
+def test_of_several_results_the_first_has_derivatives_and_no_zeros_are_made() -> None:
+    x, target = some(0).requires_grad_(), torch.arange(512) % 20
+    args = x, target, None, -100, "mean", 0.0, False
+    for _ in range(3):
+        loss, total = torch.ops.xetl.class_loss(*args)
+        found = torch.autograd.grad(total, x, allow_unused=True, retain_graph=True)
+        assert found == (None,)
+        wanted = torch.autograd.grad(functional.cross_entropy(x, target), x)
+        torch.testing.assert_close(torch.autograd.grad(loss, x), wanted)
+
+
 def test_settings_that_change_often(monkeypatch: pytest.MonkeyPatch) -> None:
     x, compute, calls = some(0), Function._compute, [0]
 

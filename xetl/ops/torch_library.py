@@ -265,6 +265,8 @@ def _recorder(declared: Function) -> Any:
         ctx: Any, below: Any, args: Any, kwargs: Any, values: Any, *arrays: Any
     ) -> Any:
         found = below(*args, **kwargs)
+        if is_first:
+            ctx.set_materialize_grads(False)
         every = (*arrays, found) if is_single else (*arrays, *found)
         ctx.save_for_backward(*kept(every))
         _drop_arrays(declared, values)
@@ -273,8 +275,12 @@ def _recorder(declared: Function) -> Any:
 
     inputs = {name: i for i, name in enumerate(declared.array_names, 4)}
     is_alone = len(inputs) == 1
+    # Of our functions only the first result has derivatives: no zeros for the others.
+    is_first = not is_single and declared.namespace == "xetl"
 
     def backward(ctx: Any, *gradients: Any) -> Any:
+        if is_first and gradients[0] is None:
+            return (None,) * (4 + len(inputs))
         found = _differentiate(declared, ctx, inputs, gradients)
         if is_alone:
             return None, None, None, None, *found.values()
