@@ -24,7 +24,6 @@ from xetl_xegpu.launch.facts import ArgumentFacts, CodeFacts, KernelFacts, facts
 from xetl_xegpu.offline import ocloc
 from xetl_xegpu.pipeline import build
 
-_LARGE_GRF = 256
 _SUFFIX, _BINARY = ".spv", ".bin"
 _READ_ONLY = "i64 address of 64 bytes"
 
@@ -73,8 +72,7 @@ def export(module: ModuleOp, signature: Signature, target: str, name: str) -> Ex
     others = dict(zip(endings[1:], codes[1:]))
     if target in ocloc.DEVICES and ocloc.find_ocloc() is not None:
         for ending, code in zip(endings, codes):
-            is_large = facts.grf >= _LARGE_GRF
-            made = ocloc.compile_spirv(code, target, large_registers=is_large)
+            made = ocloc.compile_spirv(code, target, large_registers=facts.is_large)
             others[ending.replace(_SUFFIX, _BINARY)] = made.binary
     stored = artifact.meta.get("stored", ())
     header = _header(name, target, described)
@@ -171,6 +169,4 @@ def _words(name: str, argument: ArgumentFacts) -> list[str]:
 def _options(facts: CodeFacts, *, is_level_zero: bool) -> str:
     if find_device(facts.target).emulated:
         return ""  # they are for GPUs
-    return build_options(
-        is_level_zero=is_level_zero, large_registers=facts.grf >= _LARGE_GRF
-    )
+    return build_options(is_level_zero=is_level_zero, large_registers=facts.is_large)

@@ -9,7 +9,7 @@ Sources: Itanium C++ ABI, 5.1.4 to 5.1.10; SPIR 2.0, section A.1.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 from xetl.codegen.llvm import Type, ll
@@ -38,7 +38,8 @@ _TYPE = re.compile(
 _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
-def mangle(name: str, parameters: Sequence[str]) -> str:
+@cache
+def mangle(name: str, parameters: tuple[str, ...]) -> str:
     """The symbol of ``name(parameters)``."""
     known: list[str] = []
     codes = [_encode(parameter, known) for parameter in parameters]

@@ -141,7 +141,6 @@ def _say(text: str) -> None:
         sys.stderr.write(f"xetl: {text}\n")
 
 
-LARGE_GRF = 256
 _WITH_LARGE_GRF = 32
 """Subgroups of a workgroup that fit when each thread has the large registers."""
 
@@ -190,7 +189,7 @@ def _options(facts: CodeFacts, device: Device) -> str:
     if not device.is_gpu:
         return " ".join(FOR_CPUS)
     return build_options(
-        is_level_zero=device.is_level_zero, large_registers=facts.grf >= LARGE_GRF
+        is_level_zero=device.is_level_zero, large_registers=facts.is_large
     )
 
 
@@ -227,7 +226,7 @@ def _check_room(facts: CodeFacts, device: Device) -> None:
             "make its `slm` arrays or the tiles that change hands smaller",
         )
     most = device.most_lanes
-    if facts.grf >= LARGE_GRF and device.is_gpu:
+    if facts.is_large and device.is_gpu:
         most = min(most, _WITH_LARGE_GRF * 16)
     if facts.lanes > most:
         raise failures.asks_too_much(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from xetl.backend import Argument, ArrayView
+from xetl.devices import find_device
 from xetl.errors import InternalError
 from xetl_xegpu.limits import (
     BASE_ALIGNMENT,
@@ -108,6 +109,11 @@ class CodeFacts:
     def name(self) -> str:
         """What the user calls it."""
         return self.kernels[-1].name.removesuffix(UNALIGNED)
+
+    @property
+    def is_large(self) -> bool:
+        """Whether threads have the large register file."""
+        return self.grf > min(find_device(self.target).registers)
 
     @property
     def lanes(self) -> int:

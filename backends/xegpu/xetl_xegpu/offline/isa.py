@@ -11,7 +11,6 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import prod
 
 from xetl.backend import Artifact
 from xetl.devices import find_device
@@ -125,14 +124,12 @@ def measure(artifact: Artifact) -> Mapping[str, object]:
     if facts.target not in DEVICES or find_ocloc() is None:
         return {}
     fast = facts.kernels[0]
-    device = find_device(facts.target)
-    is_large = facts.grf > min(device.registers)
     spirv = artifact.payload[fast.spirv]
-    compiled = compile_spirv(spirv, facts.target, large_registers=is_large)
+    compiled = compile_spirv(spirv, facts.target, large_registers=facts.is_large)
     return {
         "spill_bytes": compiled.kernels[fast.name].spill_bytes,
         "instructions": count(compiled.assembly[fast.name]).instructions,
-        "subgroups": prod(fast.lanes) // device.subgroup_size,
+        "subgroups": facts.lanes // find_device(facts.target).subgroup_size,
     }
 
 

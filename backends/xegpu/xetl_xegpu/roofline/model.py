@@ -233,7 +233,7 @@ def expected(
             card,
             words=words,
             grid=grid,
-            is_large=facts.grf > min(device.registers),
+            is_large=facts.is_large,
             slm_bytes=facts.slm_bytes,
         )
         for card in device.cards
