@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from xdsl.ir import Dialect
     from xdsl.passes import ModulePass
 
-    from xetl.export import Export
+    from xetl.findings import Export
     from xetl.language.dtypes import DType
     from xetl.language.signature import Signature
 

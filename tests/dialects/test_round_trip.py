@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from xdsl.dialects.builtin import (
     BytesAttr,
     DenseIntOrFPElementsAttr,
+    FloatAttr,
     ModuleOp,
     VectorType,
     bf16,
@@ -75,7 +76,7 @@ def test_float_bits_survive(element, data) -> None:
 
 @given(value=st.floats(width=64))
 def test_scalar_floats_survive(value: float) -> None:
-    module = ModuleOp([arith.ConstantOp.floating(value, f64)])
+    module = ModuleOp([arith.ConstantOp(FloatAttr(value, f64), f64)])
     (op,) = parse_module(str(module)).ops
     assert isinstance(op, arith.ConstantOp)
     found = op.value.value.data

@@ -13,8 +13,7 @@ from xetl.backend import Artifact, BackendBase, Executable
 from xetl.language.operation import Function
 from xetl.language.reads import Reads
 from xetl.language.signature import ConstParam, Signature
-from xetl.runtime import executables
-from xetl.runtime import select_backend as choice
+from xetl.runtime import executables, placement
 
 
 def read_names(reads: Reads, function: Any) -> None:
@@ -113,7 +112,7 @@ def fake(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeBackend:
     def find(name: str) -> Any:
         return known[name] if name in known else backends.find_backend(name)
 
-    monkeypatch.setattr(choice, "find_backend", find)
+    monkeypatch.setattr(placement, "find_backend", find)
     monkeypatch.setattr(executables, "compiler", lambda: cpu)
     monkeypatch.setattr("xetl.runtime.kernel.compiler", lambda: cpu)
     return cpu

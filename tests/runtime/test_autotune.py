@@ -235,7 +235,7 @@ def test_pruning_by_a_model_and_by_the_backend(monkeypatch: pytest.MonkeyPatch) 
     bump(x)
     assert [trial.config.kwargs["BM"] for trial in bump.trials] == [16]
 
-    backend = xetl.runtime.select_backend.find_backend("cpu")
+    backend = xetl.runtime.placement.find_backend("cpu")
     costs = iter([SimpleNamespace(seconds=s)] for s in (1.0, 100.0, 1.5))
     monkeypatch.setattr(backend, "expect", lambda artifact, grid, args: next(costs))
     bump = add_one(BM=[8, 16, 32], cache_results=False)

@@ -8,7 +8,6 @@ handle syntax; build_* say what each operation becomes.
 # Imported for their handlers, which register themselves.
 from xetl.frontend import (
     attributes,
-    build_debug,
     build_math,
     build_memory,
     build_mma,
@@ -23,7 +22,6 @@ from xetl.frontend.module import build_module
 
 __all__ = [
     "attributes",
-    "build_debug",
     "build_math",
     "build_memory",
     "build_mma",

@@ -1,13 +1,38 @@
-"""What the operations of ``ops/program.py`` become."""
+"""What the operations of ``ops/program.py`` become; prints and assertions."""
 
 from __future__ import annotations
 
-from xetl.dialects.upstream import gpu
+import ast
+from collections.abc import Mapping, Sequence
+
+from xdsl.dialects.builtin import UnitAttr, VectorType
+from xdsl.ir import SSAValue
+
+from xetl.dialects import xetile
+from xetl.dialects.upstream import gpu, vector
+from xetl.errors import ControlFlowError
 from xetl.frontend import arithmetic
-from xetl.frontend.arguments import Arg, Call
-from xetl.frontend.context import builds
-from xetl.frontend.operators import ADD, FLOORDIV, SUB
-from xetl.frontend.types import Scalar, Value, describe, is_constant
+from xetl.frontend.arguments import Arg, Call, Given, wrong_kind
+from xetl.frontend.arrays import as_memref
+from xetl.frontend.builtin_calls import BUILTINS
+from xetl.frontend.casts import extract, runtime
+from xetl.frontend.context import Context, builds
+from xetl.frontend.expressions import escaped
+from xetl.frontend.operators import ADD, COMPARISONS, FLOORDIV, MOD, MUL, SUB
+from xetl.frontend.scope import Scope
+from xetl.frontend.types import (
+    Array,
+    Scalar,
+    Text,
+    Tile,
+    Value,
+    Vector,
+    describe,
+    element_type,
+    is_constant,
+    is_number,
+    scalar_kind,
+)
 from xetl.language import ops
 
 
@@ -98,3 +123,237 @@ def _static_range(call: Call) -> Value:
     if step == 0:
         raise call.error("X0604", "the step of `static_range` is 0", "step")
     return range(start, call.constant_int("stop"), step)
+
+
+def _breakpoint(ctx: Context, given: Given, node: ast.Call) -> None:
+    arguments = [*given.positional, *given.keywords.values()]
+    if arguments:
+        raise ctx.error(
+            "X0105", "`breakpoint` takes no arguments in a kernel", arguments[0].node
+        )
+    add_stop(ctx)
+
+
+def add_stop(ctx: Context, *, step: bool = False) -> None:
+    """Let a debugger stop here, with the variables that are visible.
+
+    Args:
+        step: whether only one stops that steps.
+    """
+    names: list[str] = []
+    values: list[SSAValue] = []
+    unsigned: list[int] = []
+    for name, value in _visible(ctx.scope).items():
+        ssa = _visible_value(ctx, value)
+        if ssa is None:
+            continue
+        if isinstance(value, Vector | Array | Tile) and value.dtype.kind == "u":
+            unsigned.append(len(values))
+        names.append(name)
+        values.append(ssa)
+    marked = UnitAttr() if step else None
+    stop = xetile.BreakpointOp(values, names=names, unsigned=unsigned, step=marked)
+    ctx.add(stop)
+
+
+def _visible(scope: Scope) -> Mapping[str, Value]:
+    """The variables of a function, and of those around it in the kernel."""
+    found: dict[str, Value] = {}
+    if isinstance(scope.outer, Scope):
+        found.update(_visible(scope.outer))
+    found.update((name, each.value) for name, each in scope.bindings.items())
+    return found
+
+
+def _visible_value(ctx: Context, value: Value) -> SSAValue | None:
+    """A variable as a value of the IR; None: a debugger does not show it."""
+    if isinstance(value, Array):
+        return as_memref(ctx, value)
+    if isinstance(value, Tile):
+        return value.ssa
+    if is_number(value) or isinstance(value, Scalar | Vector):
+        return _plain_value(ctx, value)
+    return None
+
+
+def _plain_value(ctx: Context, value: Value) -> SSAValue:
+    """A number, or a vector as it is shown: one of rank 1 has rank 1."""
+    if not isinstance(value, Vector):
+        return runtime(ctx, value).ssa
+    if len(value.shape) != 1:
+        return value.ssa
+    line = VectorType(element_type(value.dtype), value.shape)
+    return ctx.emit(vector.ShapeCastOp(value.ssa, line))
+
+
+BUILTINS[breakpoint] = _breakpoint
+
+
+def _print(ctx: Context, given: Given, node: ast.Call) -> None:
+    """``print(...)`` is `device_print` with its values beside each other."""
+    for keyword, arg in given.keywords.items():
+        raise ctx.error(
+            "X0104",
+            f"`print` has no parameter `{keyword}` in a kernel",
+            arg.node,
+            help="write one text: print(f'...')",
+        )
+    parts: list[str] = []
+    values: list[Arg] = []
+    for arg in given.positional:
+        if isinstance(arg.value, Text):
+            parts.append(arg.value.template)
+            values += [Arg(value, arg.node) for value in arg.value.values]
+        elif isinstance(arg.value, str):
+            parts.append(escaped(arg.value))
+        else:
+            parts.append("{}")
+            values.append(arg)
+    call = Call(ctx, "print", node, {})
+    shown, unsigned = _shown_values(call, values)
+    ctx.add(xetile.PrintOp(shown, template=" ".join(parts), unsigned=unsigned))
+
+
+BUILTINS[print] = _print
+
+
+@builds("device_print")
+def _device_print(call: Call) -> None:
+    text, values = _text(call, "fmt")
+    values = [*values, *call.rest]
+    wanted = xetile.count_fields(text)
+    if wanted == 0:  # Triton's form: a text, and values behind it
+        text, wanted = " ".join([text, *["{}"] * len(values)]), len(values)
+    if wanted is None:
+        raise call.error(
+            "X0315",
+            "this text has a field that is not `{}`",
+            "fmt",
+            help="write `{}`, or `{:.3f}`, once for each value, and `{{` for a brace",
+        )
+    if wanted != len(values):
+        raise call.error(
+            "X0315",
+            f"the text has {_plural(wanted, 'field')} `{{}}`, but"
+            f" {_plural(len(values), 'value')} {'is' if len(values) == 1 else 'are'}"
+            " given",
+            "fmt",
+            help="write `{}` once for each value",
+        )
+    shown, unsigned = _shown_values(call, values)
+    call.ctx.add(xetile.PrintOp(shown, template=text, unsigned=unsigned))
+
+
+@builds("device_assert")
+def _device_assert(call: Call) -> None:
+    condition = call.value("cond")
+    text, values = "", []
+    if call.value("msg") is not None:
+        text, values = _text(call, "msg")
+    if is_constant(condition):
+        if not arithmetic.truth(call.ctx, call.args["cond"]):
+            raise _fails_always(call)
+        return
+    holds = _condition(call)
+    text = text or escaped(_source(call))
+    shown, unsigned = _shown_values(call, values)
+    call.ctx.add(xetile.AssertOp(holds, shown, template=text, unsigned=unsigned))
+
+
+@builds("assume")
+def _assume(call: Call) -> None:
+    if is_constant(call.value("cond")):
+        if not arithmetic.truth(call.ctx, call.args["cond"]):
+            raise call.error("X0607", "what is assumed never holds", "cond")
+        return
+    _promise(call, _condition(call), f"assume({_source(call)})")
+
+
+def _promise(call: Call, holds: SSAValue, text: str) -> None:
+    template = f"broken promise: {escaped(text)}"
+    call.ctx.add(xetile.AssertOp(holds, [], template=template, assumed=True))
+
+
+@builds("multiple_of")
+def _multiple_of(call: Call) -> Value:
+    factor, arg = call.constant_int("n"), call.args["v"]
+    if factor < 1:
+        raise call.error("X0204", f"nothing is a multiple of {factor}", "n")
+    is_vector = isinstance(arg.value, Vector) and arg.value.dtype.is_integer
+    if not is_vector and scalar_kind(call.scalar("v")) != "int":
+        raise call.wrong_kind("v", "an int")
+    number = Arg(factor, call.args["n"].node)
+    rest = Arg(arithmetic.binary(call.ctx, MOD, arg, number), call.node)
+    zero = arithmetic.compare(call.ctx, COMPARISONS[ast.Eq], rest, Arg(0, call.node))
+    if is_constant(zero):
+        if not zero:
+            raise call.error("X0204", f"{arg.value} is no multiple of {factor}", "v")
+        return arg.value
+    text = f"multiple_of({call.ctx.frame.text(arg.node)}, {factor})"
+    _promise(call, _all(call.ctx, Arg(zero, call.node)), text)
+    if is_vector:
+        return arg.value
+    count = Arg(arithmetic.binary(call.ctx, FLOORDIV, arg, number), call.node)
+    return arithmetic.binary(call.ctx, MUL, count, number)
+
+
+def _fails_always(call: Call) -> ControlFlowError:
+    message = call.value("msg")
+    shown = "" if message is None else describe(message)
+    if isinstance(message, str):
+        shown = message
+    error = call.error("X0607", f"assertion failed: {shown}".rstrip(": "), "cond")
+    assert isinstance(error, ControlFlowError)
+    return error
+
+
+def _source(call: Call) -> str:
+    return call.ctx.frame.text(call.args["cond"].node)
+
+
+def _condition(call: Call) -> SSAValue:
+    """Argument ``cond``; of a mask all lanes must hold."""
+    return _all(call.ctx, call.args["cond"])
+
+
+def _all(ctx: Context, arg: Arg) -> SSAValue:
+    """Whether a condition holds, in all lanes of a mask."""
+    value = arg.value
+    if isinstance(value, Vector) and value.dtype.is_bool:
+        every = xetile.TileReduceOp("and", value.ssa, [0, 1])
+        held = Vector(ctx.emit(every), (1, 1), value.dtype)
+        return extract(ctx, held).ssa
+    return runtime(ctx, arithmetic.truth(ctx, arg)).ssa
+
+
+def _text(call: Call, name: str) -> tuple[str, list[Arg]]:
+    """A text argument as template, with the values of an f-string."""
+    arg = call.args[name]
+    if isinstance(arg.value, Text):
+        return arg.value.template, [Arg(value, arg.node) for value in arg.value.values]
+    if not isinstance(arg.value, str):
+        raise call.wrong_kind(name, "a text")
+    # Only `device_print` takes values, so only there braces are fields.
+    return arg.value if name == "fmt" else escaped(arg.value), []
+
+
+def _shown_values(
+    call: Call, values: Sequence[Arg]
+) -> tuple[list[SSAValue], list[int]]:
+    """The values as the ops take them, and which of them are unsigned."""
+    shown: list[SSAValue] = []
+    unsigned: list[int] = []
+    for arg in values:
+        value = arg.value
+        if not (is_number(value) or isinstance(value, Scalar | Vector)):
+            raise wrong_kind(
+                call.ctx, f"a value of `{call.name}`", "a vector or a number", arg
+            )
+        if isinstance(value, Vector) and value.dtype.kind == "u":
+            unsigned.append(len(shown))
+        shown.append(_plain_value(call.ctx, value))
+    return shown, unsigned
+
+
+def _plural(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

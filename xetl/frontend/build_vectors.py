@@ -14,6 +14,7 @@ from xetl.errors import did_you_mean
 from xetl.frontend import arithmetic
 from xetl.frontend.arguments import Arg, Call
 from xetl.frontend.arrays import stride_of
+from xetl.frontend.build_tiles import mapped, maps_of
 from xetl.frontend.casts import (
     broadcast,
     convert,
@@ -26,7 +27,6 @@ from xetl.frontend.casts import (
     transpose_vector,
 )
 from xetl.frontend.context import Context, builds
-from xetl.frontend.map_attributes import mapped, maps_of
 from xetl.frontend.operators import extremum
 from xetl.frontend.types import (
     INDEX,

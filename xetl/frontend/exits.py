@@ -155,18 +155,6 @@ def disagreement(
 # Syntax -----------------------------------------------------------------------------
 
 
-def has_exit(body: Sequence[ast.AST]) -> bool:
-    """Whether ``break``, ``continue`` or ``return`` stand in statements."""
-    waiting = list(body)
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, ast.Break | ast.Continue | ast.Return):
-            return True
-        if not _is_function(node) and not isinstance(node, ast.expr):
-            waiting += ast.iter_child_nodes(node)
-    return False
-
-
 def may_leave(body: Sequence[ast.AST]) -> bool:
     """Whether the body of a loop may leave it: its ``break``, or any ``return``."""
     return any(_may_leave(node, inner=False) for node in body)

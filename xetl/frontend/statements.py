@@ -17,7 +17,7 @@ from xetl.frontend import arithmetic
 from xetl.frontend.arguments import Arg, Call
 from xetl.frontend.assignment import assign, assigned_names
 from xetl.frontend.branches import branch, guard, resume, splice
-from xetl.frontend.build_debug import add_stop
+from xetl.frontend.build_program import add_stop
 from xetl.frontend.carrying import Carried
 from xetl.frontend.casts import index_constant, to_int
 from xetl.frontend.context import (

@@ -76,7 +76,6 @@ _NAMES = {
     "flash_attention": "flash_attn_varlen_func flash_attn_with_kvcache",
     "fused_losses": "linear_cross_entropy",
     "indexing": "embedding gather index_select scatter_add",
-    "int4_products": "linear_int4",
     "losses": "cross_entropy nll_loss",
     "matrix_product": "bmm linear matmul",
     "normalization": "layer_norm rms_norm",
@@ -86,7 +85,7 @@ _NAMES = {
     "prepacking": "prepack",
     "reductions": "amax amin argmax argmin cumsum mean sum",
     "rotary": "rope",
-    "scaled_products": "grouped_mm scaled_mm",
+    "scaled_products": "grouped_mm linear_int4 scaled_mm",
     "softmaxes": "log_softmax softmax",
     "variances": "var",
 }
@@ -104,7 +103,6 @@ if TYPE_CHECKING:
     from xetl.ops.flash_attention import flash_attn_varlen_func, flash_attn_with_kvcache
     from xetl.ops.fused_losses import linear_cross_entropy
     from xetl.ops.indexing import embedding, gather, index_select, scatter_add
-    from xetl.ops.int4_products import linear_int4
     from xetl.ops.losses import cross_entropy, nll_loss
     from xetl.ops.matrix_product import bmm, linear, matmul
     from xetl.ops.normalization import layer_norm, rms_norm
@@ -114,7 +112,7 @@ if TYPE_CHECKING:
     from xetl.ops.prepacking import prepack
     from xetl.ops.reductions import amax, amin, argmax, argmin, cumsum, mean, sum
     from xetl.ops.rotary import rope
-    from xetl.ops.scaled_products import grouped_mm, scaled_mm
+    from xetl.ops.scaled_products import grouped_mm, linear_int4, scaled_mm
     from xetl.ops.softmaxes import log_softmax, softmax
     from xetl.ops.variances import var
 else:  # a checker would take any name to be there

@@ -22,7 +22,7 @@ from xetl.ops.declare import function
 from xetl.ops.dropouts import new_seed
 from xetl.ops.rules import SUMS, Shape, common_dtype_of, wrong_shape
 from xetl.ops.views import array_of, size_of
-from xetl.runtime.select_backend import choose_backend
+from xetl.runtime.placement import choose_backend
 from xetl.runtime.usm import DEVICE_BACKEND
 
 Dims: TypeAlias = Sequence[int]

@@ -28,7 +28,7 @@ from xetl.ops.dot_product_attention import (
 from xetl.ops.operands import Numbers
 from xetl.ops.rules import SUMS, wrong_shape
 from xetl.ops.views import array_of, floats
-from xetl.runtime.select_backend import choose_backend
+from xetl.runtime.placement import choose_backend
 
 Dims: TypeAlias = Sequence[int]
 

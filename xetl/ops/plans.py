@@ -38,7 +38,7 @@ from xetl.prepacked import Prepacked
 from xetl.records import record
 from xetl.runtime.arrays import locate
 from xetl.runtime.overlap import overlaps_itself
-from xetl.runtime.select_backend import choose_backend
+from xetl.runtime.placement import choose_backend
 from xetl.runtime.usm import is_on_device
 
 _ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256)

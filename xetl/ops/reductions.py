@@ -29,19 +29,13 @@ from xetl.ops.declarations import (
 )
 from xetl.ops.declare import function
 from xetl.ops.operands import Numbers
-from xetl.ops.reduced import (
+from xetl.ops.reduction_kernels import (
     ENOUGH,
     TILE,
     WIDEST,
     Dims,
     Reduced,
     are_lines,
-    reduced,
-    rows_of_tile,
-    spread,
-    views_of,
-)
-from xetl.ops.reduction_kernels import (
     cumsum_columns,
     cumsum_rows,
     find_columns,
@@ -49,6 +43,10 @@ from xetl.ops.reduction_kernels import (
     reduce_columns,
     reduce_rows,
     reduce_short_rows,
+    reduced,
+    rows_of_tile,
+    spread,
+    views_of,
 )
 from xetl.ops.rules import SUMS, wrong_shape
 from xetl.ops.views import (

@@ -26,7 +26,7 @@ from xetl.ops.operands import Numbers, dtype_of
 from xetl.ops.recycling import LARGE, new_array, new_tensor
 from xetl.prepacked import Prepacked
 from xetl.runtime.native_calls import NativelyCalled, look_around, may_be_native, native
-from xetl.runtime.select_backend import choose_backend
+from xetl.runtime.placement import choose_backend
 from xetl.runtime.shortcuts import Shortcut, Shortcuts, answer_calls, shapes_key
 from xetl.settings import launch_state
 

@@ -11,7 +11,7 @@ from xetl import xetile
 from xetl.ops.declarations import ArrayLike, Call, Context, Operand, Step, result
 from xetl.ops.declare import function
 from xetl.ops.product import matrix, put
-from xetl.ops.reduced import (
+from xetl.ops.reduction_kernels import (
     WIDEST,
     Dims,
     are_lines,

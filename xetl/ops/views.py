@@ -17,7 +17,7 @@ from xetl.ops.declarations import Operand, Step
 from xetl.ops.operands import Numbers
 from xetl.ops.rules import SUMS, Shape, common_dtype_of, wrong_shape
 from xetl.runtime.kernel import Kernel
-from xetl.runtime.select_backend import choose_backend
+from xetl.runtime.placement import choose_backend
 from xetl.runtime.usm import DEVICE_BACKEND
 
 _LEAST = 16

@@ -22,7 +22,7 @@ from xetl.language.signature import Signature
 from xetl.locks import ForkSafeLock
 from xetl.runtime.cache import DiskCache, disk_cache
 from xetl.runtime.fingerprint import Base, Fingerprint, base_of
-from xetl.runtime.select_backend import others
+from xetl.runtime.placement import others
 from xetl.runtime.specialize import Specialization
 from xetl.settings import config
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol, cast
 from xetl.backend import Argument, Executable
 from xetl.errors import LaunchError, did_you_mean
 from xetl.runtime.grid import Grid
-from xetl.runtime.select_backend import INTERPRETER
+from xetl.runtime.placement import INTERPRETER
 
 CHECKS = ("oob", "uninit", "race")
 ALL = ",".join(CHECKS)

@@ -34,8 +34,7 @@ from xetl.runtime.launcher import Launcher
 from xetl.runtime.overlap import check_stored
 from xetl.runtime.parameters import Parameter, Parameters
 from xetl.runtime.pickling import reduced
-from xetl.runtime.placement import find_place, run, shortcut_entry
-from xetl.runtime.select_backend import choose_backend
+from xetl.runtime.placement import choose_backend, find_place, run, shortcut_entry
 from xetl.runtime.shortcuts import OPTIONS, REFUSED, Shortcut, Shortcuts
 from xetl.runtime.signature_text import describe
 from xetl.runtime.specialize import Specialization, leaves_of, specialize

@@ -37,8 +37,7 @@ from xetl.runtime.executables import Loaded, choose_target, target_at
 from xetl.runtime.fingerprint import text_digest
 from xetl.runtime.grid import Grid, GridSpec, fixed
 from xetl.runtime.overlap import check_stored
-from xetl.runtime.placement import find_place, run, shortcut_entry
-from xetl.runtime.select_backend import choose_backend
+from xetl.runtime.placement import choose_backend, find_place, run, shortcut_entry
 from xetl.runtime.tensors import hide_from_dynamo
 from xetl.runtime.text_arguments import Given, any_signature, bind, why_not_launchable
 from xetl.settings import config, launch_state

@@ -22,7 +22,7 @@ from click.shell_completion import CompletionItem
 
 from xetl.backend import backend_names, find_backend
 from xetl.errors import XetlError, did_you_mean
-from xetl.runtime.select_backend import choose_backend
+from xetl.runtime.placement import choose_backend
 
 PLACE = "FILE:KERNEL"
 _CONSTANT = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)

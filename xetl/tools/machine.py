@@ -13,7 +13,7 @@ from xetl.backend import backend_names, find_backend
 from xetl.errors import XetlError, did_you_mean
 from xetl.findings import Finding
 from xetl.runtime.cache import disk_cache
-from xetl.runtime.select_backend import DEFAULT_BACKEND, INTERPRETER
+from xetl.runtime.placement import DEFAULT_BACKEND, INTERPRETER
 from xetl.settings import Config, Setting, config, variables
 
 _NEEDED = ("numpy", "ml_dtypes", "llvmlite", "numba", "xdsl", "click")

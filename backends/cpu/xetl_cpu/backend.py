@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from xdsl.ir import Dialect
     from xdsl.passes import ModulePass
 
-    from xetl.export import Export
-    from xetl.findings import Finding
+    from xetl.findings import Export, Finding
 
 _PIPELINE = "xetl_cpu.pipeline"
 

@@ -17,7 +17,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xetl import __version__
 from xetl.dialects.walk import operations_in
 from xetl.errors import InternalError, LaunchError
-from xetl.export import Export
+from xetl.findings import Export
 from xetl.imports import import_whole
 from xetl.language.signature import ArrayParam, ConstParam, ScalarParam, Signature
 from xetl_cpu.build import llvm_text, optimised

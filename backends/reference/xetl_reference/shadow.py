@@ -31,7 +31,6 @@ _CONFLICTS = {
     ATOMIC: (WRITE, READ),
 }
 _NEVER = np.iinfo(np.int64).max
-_SIZE = np.dtype(np.int64).itemsize
 
 
 class Window(NamedTuple):

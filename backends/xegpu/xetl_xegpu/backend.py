@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from xdsl.ir import Dialect
     from xdsl.passes import ModulePass
 
-    from xetl.export import Export
+    from xetl.findings import Export
 
 _PACKAGE = "xetl_xegpu"
 

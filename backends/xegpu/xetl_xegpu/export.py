@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xetl import __version__
 from xetl.devices import find_device
 from xetl.errors import LaunchError
-from xetl.export import Export
+from xetl.findings import Export
 from xetl.language.signature import ArrayParam, ConstParam, ScalarParam, Signature
 from xetl_xegpu import limits
 from xetl_xegpu.build_options import build_options

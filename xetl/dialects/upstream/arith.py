@@ -9,15 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Self
 
 from typing_extensions import Unpack
-from xdsl.dialects.builtin import (
-    AnyFloat,
-    FloatAttr,
-    IndexType,
-    IntegerAttr,
-    IntegerType,
-    VectorType,
-    i1,
-)
+from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, VectorType, i1
 from xdsl.ir import Attribute, Dialect, TypedAttribute
 from xdsl.irdl import operand_def, opt_prop_def, prop_def, result_def, traits_def
 from xdsl.traits import ConstantLike, Pure
@@ -284,13 +276,6 @@ class ConstantOp(XetlOp, name="arith.constant"):
     ) -> ConstantOp:
         """An integer constant; taken modulo the width."""
         return cls(make_splat(value, type_), type_, **common)
-
-    @classmethod
-    def floating(
-        cls, value: float, type_: AnyFloat, **common: Unpack[Common]
-    ) -> ConstantOp:
-        """A float constant, rounded to its type."""
-        return cls(FloatAttr(value, type_), type_, **common)
 
     @classmethod
     def splat(

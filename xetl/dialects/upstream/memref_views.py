@@ -112,11 +112,6 @@ class ExtractStridedMetadataOp(XetlOp, name="memref.extract_strided_metadata"):
     assembly_format = "$source `:` type($source) `->` type($metadata) attr-dict"
 
     @property
-    def base_buffer(self) -> SSAValue:
-        """The buffer as a memref of rank 0."""
-        return self.results[0]
-
-    @property
     def offset(self) -> SSAValue:
         """Elements from the start of the buffer."""
         return self.results[1]

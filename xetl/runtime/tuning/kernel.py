@@ -23,7 +23,7 @@ from xetl.runtime.executables import Prepared, choose_target
 from xetl.runtime.grid import Grid, GridSpec, fixed
 from xetl.runtime.kernel import Kernel
 from xetl.runtime.pickling import reduced
-from xetl.runtime.select_backend import choose_backend
+from xetl.runtime.placement import choose_backend
 from xetl.runtime.shortcuts import OPTIONS
 from xetl.runtime.signature_text import describe
 from xetl.runtime.tensors import hide_from_dynamo

@@ -3,7 +3,7 @@
 Among them are those by which CMake and pkg-config find the kernel, and the object as a
 shared library, made by the linker of the system's C compiler.
 
-`export` goes from a kernel and a signature in words to an `xetl.export.Export`; it
+`export` goes from a kernel and a signature in words to an `xetl.findings.Export`; it
 needs no device.  Nothing is taken from the cache or put there: what is kept is code for
 this process.
 """
@@ -23,7 +23,7 @@ import click
 from xetl import __version__
 from xetl.backend import find_backend
 from xetl.errors import LaunchError
-from xetl.export import Export
+from xetl.findings import Export
 from xetl.language.signature import ArrayParam, ConstParam, ScalarParam, Signature
 from xetl.pipeline import lowered
 from xetl.runtime.executables import choose_target, compiler

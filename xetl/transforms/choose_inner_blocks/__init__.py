@@ -29,9 +29,8 @@ from xetl.dialects.kernel_attributes import LEVEL, WORKGROUP
 from xetl.dialects.upstream import func, gpu
 from xetl.dialects.walk import operations_in
 from xetl.transforms.choose_inner_blocks.block_constraints import is_uniform
-from xetl.transforms.choose_inner_blocks.plan import make_plan
+from xetl.transforms.choose_inner_blocks.plan import make_plan, types_to_unblock
 from xetl.transforms.choose_inner_blocks.rewrite import DEVICE, carry_out
-from xetl.transforms.choose_inner_blocks.tiles import types_to_unblock
 from xetl.transforms.unblock_values import unblock, unblocked_tile
 
 

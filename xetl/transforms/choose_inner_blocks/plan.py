@@ -1,17 +1,34 @@
-"""All decisions about one function, before anything is changed."""
+"""All decisions about one function, before anything is changed.
+
+The blocks of each tile are those of what is loaded and stored, where they are legal. A
+tile that is used in two ways may need two sizes of blocks.  It is a description without
+data, so each use can have a tile of its own; only one that a loop carries has one size
+for all.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import field
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import BlockArgument, Operation, SSAValue
 
-from xetl.analysis.axes import Axis, Classes, arguments_of, is_matrix, shape_of
+from xetl.analysis.axes import (
+    Axis,
+    Classes,
+    arguments_of,
+    is_matrix,
+    shape_of,
+    tile_classes,
+)
 from xetl.devices import Block, Device
+from xetl.dialects import xetile
+from xetl.dialects.upstream import scf
 from xetl.dialects.xetile import AtomicRmwTileOp, LoadTileOp, StoreTileOp, TileMmaOp
 from xetl.records import record
 from xetl.transforms.choose_inner_blocks.block_constraints import (
+    ACCESSES,
     CARRYING,
     Chosen,
     Demand,
@@ -19,12 +36,206 @@ from xetl.transforms.choose_inner_blocks.block_constraints import (
     Product,
     demands_of,
     form_of,
+    is_block_access,
+    largest,
+    legal_blocks,
     limits_of,
+    moved_by,
     plain,
     product_of,
     relations,
+    tile_of,
 )
-from xetl.transforms.choose_inner_blocks.tiles import TilePlan, plan_tiles
+from xetl.transforms.diagnostics import remark
+
+AnyAccess = (
+    xetile.LoadTileOp
+    | xetile.StoreTileOp
+    | xetile.PrefetchTileOp
+    | xetile.AtomicRmwTileOp
+)
+
+
+@record()
+class Family:
+    """Tiles of one type: one that is moved, or carried by a loop."""
+
+    members: list[SSAValue] = field(default_factory=list[SSAValue])
+    accesses: list[AnyAccess] = field(default_factory=list[AnyAccess])
+
+    @property
+    def type(self) -> xetile.TileType:
+        """The type of all of them."""
+        return xetile.tile_type(self.members[0])
+
+    @property
+    def is_known(self) -> bool:
+        """Whether all of them are made in sight, so that the type may change."""
+        return all(_is_made_here(member) for member in self.members)
+
+    @property
+    def is_carried(self) -> bool:
+        """Whether a loop or an if hands them on."""
+        owners = [member.owner for member in self.members]
+        return not all(
+            isinstance(o, xetile.InitTileOp | xetile.UpdateTileOffsetOp) for o in owners
+        )
+
+
+def _is_made_here(tile: SSAValue) -> bool:
+    owner = tile.block.parent_op() if isinstance(tile, BlockArgument) else tile.owner
+    return isinstance(
+        owner,
+        xetile.InitTileOp
+        | xetile.UpdateTileOffsetOp
+        | scf.ForOp
+        | scf.IfOp
+        | scf.WhileOp,
+    )
+
+
+@record()
+class TilePlan:
+    """What was decided.
+
+    Attributes:
+        of_access: the blocks in which each operation accesses memory.
+        of_tile: the blocks in the type of each tile; the first access's where they
+            differ and each access gets a tile of its own.
+        unblocked: accesses that no block fits, with the reason.
+    """
+
+    of_access: dict[Operation, Block | None] = field(
+        default_factory=dict[Operation, "Block | None"]
+    )
+    of_tile: dict[SSAValue, Block | None] = field(
+        default_factory=dict[SSAValue, "Block | None"]
+    )
+    unblocked: dict[Operation, str] = field(default_factory=dict[Operation, str])
+
+
+def families(ops: Sequence[Operation]) -> list[Family]:
+    """The tiles of a function that may be cut, with what accesses them."""
+    classes = tile_classes(ops)
+    found: dict[SSAValue, Family] = {}
+    for op in ops:
+        for tile in _tiles_of(op):
+            root = classes.find((tile, 0))[0]
+            family = found.setdefault(root, Family())
+            if tile not in family.members:
+                family.members.append(tile)
+        if isinstance(op, AnyAccess) and _may_be_cut(xetile.tile_type(op.tile)):
+            found[classes.find((op.tile, 0))[0]].accesses.append(op)
+    return list(found.values())
+
+
+def _tiles_of(op: Operation) -> Iterator[SSAValue]:
+    for value in (*op.operands, *op.results, *arguments_of(op)):
+        if isinstance(value.type, xetile.TileType) and _may_be_cut(value.type):
+            yield value
+
+
+def _may_be_cut(type_: xetile.TileType) -> bool:
+    return len(type_.shape) == 2 and not type_.scattered
+
+
+def plan_tiles(ops: Sequence[Operation], chosen: Chosen, device: Device) -> TilePlan:
+    """Decide for all tiles of a function."""
+    plan = TilePlan()
+    for family in families(ops):
+        blocks = _blocks_of_accesses(family, chosen, device)
+        plan.of_access |= blocks
+        first = next((b for b in blocks.values() if b is not None), None)
+        plan.of_tile |= dict.fromkeys(family.members, first)
+        for access in family.accesses:
+            if not is_block_access(access):
+                continue
+            if blocks[access] is None or not given_is_legal(
+                family.type, access, device
+            ):
+                plan.unblocked[access] = _reason(family, device)
+    return plan
+
+
+def _blocks_of_accesses(
+    family: Family, chosen: Chosen, device: Device
+) -> dict[Operation, Block | None]:
+    given = family.type.inner_blocks
+    if given is not None:
+        rows, columns = given
+        return dict.fromkeys(family.accesses, (rows, columns))
+    if not family.is_known:
+        return dict.fromkeys(family.accesses)
+    legal = {op: _legal(op, family.type, device) for op in family.accesses}
+    wishes = [chosen(value) for op in family.accesses for value in moved_by(op)]
+    if family.is_carried:
+        shared = [each for each in legal.values() if each is not None]
+        common = [b for b in shared[0] if all(b in o for o in shared)] if shared else []
+        return dict.fromkeys(family.accesses, _pick(common, wishes))
+    found: dict[Operation, Block | None] = {}
+    for op in family.accesses:
+        own = [chosen(value) for value in moved_by(op)]
+        blocks = legal[op]
+        found[op] = own[0] if blocks is None else _pick(blocks, own or wishes)
+    return found
+
+
+def _legal(op: AnyAccess, type_: xetile.TileType, device: Device) -> list[Block] | None:
+    """None: in any blocks, as an atomic goes element by element."""
+    access = ACCESSES.get(type(op))
+    return None if access is None else legal_blocks(type_, access, device)
+
+
+def _pick(legal: Sequence[Block], wishes: Sequence[Block | None]) -> Block | None:
+    granted = [wish for wish in wishes if wish in legal]
+    return granted[0] if granted else largest(legal) if legal else None
+
+
+def _reason(family: Family, device: Device) -> str:
+    if not family.is_known:
+        return "the tile comes from outside of the function"
+    rows, columns = family.type.shape
+    what = f"{rows}x{columns} of {family.type.element_type}"
+    return f"no block that {device.name} can move divides {what}"
+
+
+def types_to_unblock(ops: Iterable[Operation], device: Device) -> set[xetile.TileType]:
+    """The types of tiles that are accessed in blocks which the device cannot move."""
+    found: set[xetile.TileType] = set()
+    for op in ops:
+        if not is_block_access(op):
+            continue
+        type_ = xetile.tile_type(tile_of(op))
+        if not given_is_legal(type_, op, device):
+            remark(op, "blocks", _told(type_, op, device))
+            found.add(type_)
+    return found
+
+
+def given_is_legal(type_: xetile.TileType, op: Operation, device: Device) -> bool:
+    """Whether no blocks are given, or such as this access can be done in."""
+    given = type_.inner_blocks
+    return given is None or given in legal_blocks(type_, ACCESSES[type(op)], device)
+
+
+def _told(type_: xetile.TileType, op: Operation, device: Device) -> str:
+    name = op.name.removeprefix("xetile.")
+    rows, columns = type_.inner_blocks or (0, 0)
+    blocks = f"({rows}, {columns}) of {type_.element_type}"
+    legal = legal_blocks(type_, ACCESSES[type(op)], device)
+    return f"`{name}`: {device.name} has no blocks {blocks}; {_advice(legal)}"
+
+
+def _advice(legal: Sequence[Block]) -> str:
+    if not legal:
+        return "none fits this tile"
+    rows, columns = (sorted(set(extents)) for extents in zip(*legal))
+    return f"others were chosen from {_any_of(rows)} rows, {_any_of(columns)} columns"
+
+
+def _any_of(numbers: Sequence[int]) -> str:
+    *most, last = map(str, numbers)
+    return f"{', '.join(most)} or {last}" if most else last
 
 
 @record(frozen=True)
@@ -142,7 +353,11 @@ class Choice:
             counter = votes.get(classes.find(axis), Counter[int]())
             for extent in [each for each in counter if number % each]:
                 del counter[extent]
-        self._extents = {axis: _best(votes[axis]) for axis in votes if votes[axis]}
+        self._extents = {
+            axis: max(votes[axis], key=lambda n: (votes[axis][n], n))
+            for axis in votes
+            if votes[axis]
+        }
 
     def block_of(self, value: SSAValue) -> Block | None:
         """The blocks of a matrix; None where nobody asks for any."""
@@ -155,7 +370,3 @@ class Choice:
         if shape_of(value)[dim] == 1:
             return 1
         return self._extents.get(self._classes.find((value, dim)))
-
-
-def _best(votes: Counter[int]) -> int:
-    return max(votes, key=lambda extent: (votes[extent], extent))

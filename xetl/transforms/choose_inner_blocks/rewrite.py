@@ -22,8 +22,7 @@ from xetl.transforms.choose_inner_blocks.block_constraints import (
     is_block_access,
     legal_blocks,
 )
-from xetl.transforms.choose_inner_blocks.plan import Definition, Plan
-from xetl.transforms.choose_inner_blocks.tiles import TilePlan
+from xetl.transforms.choose_inner_blocks.plan import Definition, Plan, TilePlan
 from xetl.transforms.diagnostics import remark
 from xetl.transforms.stages import XETILE, StageSpec, register_stage
 

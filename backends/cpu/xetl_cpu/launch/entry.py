@@ -80,7 +80,8 @@ def _emit_array(module: Any, tensor: Any) -> Any:
             _see_array(code, obj, record, seen)
         with other:
             code.require(tensor, [obj, record, process, seen])
-    slots = code.at(slots, code.shl(code.word(record, layout.R_SLOT), _three()))
+    eight = const(I64, 3)  # words to bytes, as a shift
+    slots = code.at(slots, code.shl(code.word(record, layout.R_SLOT), eight))
     data, up = code.word(seen, S_DATA), code.word(seen, S_SHIFT)
     code.put(slots, 0, data)
     rank = code.word(record, layout.R_RANK)
@@ -108,10 +109,6 @@ def _emit_array(module: Any, tensor: Any) -> Any:
     code.put(range_, 1, code.select(is_empty, zero, end))
     _check_nested(code, record, rank, item, (shape, strides, up))
     return code.finish()
-
-
-def _three() -> Value:
-    return const(I64, 3)  # words to bytes, as a shift
 
 
 def _see_array(code: EntryCode, obj: Value, record: Value, seen: Value) -> None:

@@ -106,7 +106,7 @@ def chain_of(mma: TileMmaOp, loop: scf.ForOp) -> tuple[int, list[TileMmaOp]]:
         products.append(after)
     between = [carried, *(each.result for each in products)]
     is_yielded = last.operands[carried.index - 1] is products[-1].result
-    if not is_yielded or not all(_is_used_once(value) for value in between):
+    if not is_yielded or not all(len(list(value.uses)) == 1 for value in between):
         raise NotRaisedError("the accumulator is used between the steps")
     return carried.index - 1, products
 
@@ -142,10 +142,6 @@ def _reader(value: SSAValue) -> TileMmaOp | None:
         return None
     (reader,) = readers
     return reader if isinstance(reader, TileMmaOp) and reader.c is value else None
-
-
-def _is_used_once(value: SSAValue) -> bool:
-    return len(list(value.uses)) == 1
 
 
 def _operand(mma: TileMmaOp, name: str, loop: scf.ForOp) -> Operand:

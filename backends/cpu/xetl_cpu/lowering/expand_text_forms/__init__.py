@@ -65,7 +65,6 @@ _KNOWN = {
     "cpu": "view_address constant_memory",
     "xegpu": "init_nbarrier nbarrier_arrive nbarrier_wait fence",
 }
-_VIEWS = (memref.SubviewOp, memref.ViewOp, memref.TransposeOp, memref.ReinterpretCastOp)
 
 
 def refuse(kernel: Operation) -> None:

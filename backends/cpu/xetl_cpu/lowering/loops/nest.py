@@ -38,11 +38,6 @@ class At:
     nth: int = 0
 
     @property
-    def along(self) -> Index:
-        """The coordinate that grows with the lane."""
-        return self.col if self.axis == COLUMNS else self.row
-
-    @property
     def across(self) -> Index:
         """The coordinate that all lanes share."""
         return self.row if self.axis == COLUMNS else self.col
