@@ -134,14 +134,14 @@ class Call:
             )
         return value
 
-    def memory_dtype(self, name: str) -> DType:
-        """A parameter that must be a dtype of values: all but tf32."""
-        dtype = self.dtype(name)
+    def memory_dtype(self) -> DType:
+        """The parameter ``dtype``, which must be one of values: all but tf32."""
+        dtype = self.dtype("dtype")
         if dtype.name == "tf32":
             raise self.error(
                 "X0313",
                 "tf32 is not a dtype of vectors",
-                name,
+                "dtype",
                 help='say `precision="tf32"` at tile_mma',
             )
         return dtype

@@ -32,7 +32,7 @@ from xetl.frontend.views import slice_array
 from xetl.language import ops, values
 from xetl.language.ops import moves, reductions
 from xetl.language.other_names import advice_on
-from xetl.language.structures import Record
+from xetl.language.signature import Record
 
 
 def _attributes_of(kind: type) -> tuple[str, ...]:

@@ -211,7 +211,7 @@ def _block_base(call: Call) -> tuple[Base, Value, int]:
     """The matrix behind a tile, its dtype and its memory space."""
     value = call.value("base")
     if is_scalar(value) and scalar_kind(value) == "int":
-        return _address_base(call), call.memory_dtype("dtype"), 0
+        return _address_base(call), call.memory_dtype(), 0
     if not isinstance(value, Array):
         raise call.wrong_kind("base", "an array")
     if value.rank not in (1, 2):
@@ -386,7 +386,7 @@ def _move_scattered(call: Call, tile: Tile) -> SSAValue:
 
 @builds("slm")
 def _slm(call: Call) -> Array:
-    shape, dtype = call.shape("shape"), call.memory_dtype("dtype")
+    shape, dtype = call.shape("shape"), call.memory_dtype()
     _check_size(call, shape, dtype)
     space = IntegerAttr(SHARED, I64)
     type_ = MemRefType(element_type(dtype), shape, memory_space=space)

@@ -57,13 +57,13 @@ def _with_map(call: Call, made: Vector) -> Vector:
 
 @builds("zeros")
 def _zeros(call: Call) -> Vector:
-    shape, dtype = call.shape("shape"), call.memory_dtype("dtype")
+    shape, dtype = call.shape("shape"), call.memory_dtype()
     return _with_map(call, splat(call.ctx, 0, shape, dtype))
 
 
 @builds("full")
 def _full(call: Call) -> Vector:
-    shape, dtype = call.shape("shape"), call.memory_dtype("dtype")
+    shape, dtype = call.shape("shape"), call.memory_dtype()
     return _with_map(call, splat(call.ctx, call.scalar("value"), shape, dtype))
 
 
@@ -99,7 +99,7 @@ def arange(ctx: Context, start: int, stop: int) -> Vector:
 
 @builds(".to")
 def _to(call: Call) -> Value:
-    value, dtype = call.value("v"), call.memory_dtype("dtype")
+    value, dtype = call.value("v"), call.memory_dtype()
     if call.constant("bitcast", "a bool"):
         return _bitcast(call, dtype)
     if isinstance(value, Scalar):

@@ -34,20 +34,18 @@ def _no_keywords(ctx: Context, name: str, given: Given) -> None:
         raise ctx.error("X0104", f"`{name}` has no parameter `{keyword}`", arg.node)
 
 
-def _check_count(
-    ctx: Context, name: str, given: Given, low: int, high: int | None
-) -> None:
+def _check_count(ctx: Context, name: str, given: Given, most: int | None) -> None:
     _no_keywords(ctx, name, given)
     count = len(given.positional)
-    if count < low or (high is not None and count > high):
-        wanted = str(low) if low == high else f"{low} to {high}" if high else f"{low}+"
+    if not count or (most is not None and count > most):
+        wanted = "1" if most == 1 else f"1 to {most}" if most else "1+"
         raise ctx.error(
             "X0105", f"`{name}` takes {wanted} arguments, but {count} are given"
         )
 
 
 def _range(ctx: Context, given: Given, node: ast.Call) -> Value:
-    _check_count(ctx, "range", given, 1, 3)
+    _check_count(ctx, "range", given, 3)
     for arg in given.positional:
         if not is_scalar(arg.value) or scalar_kind(arg.value) == "float":
             raise ctx.error(
@@ -83,7 +81,7 @@ def _extremum(op: Binary, name: str) -> BuiltinHandler:
                 args[0].node,
                 help=f"use xetile.{name}(v, axis) or v.{name}(axis)",
             )
-        _check_count(ctx, name, Given(args, {}), 1, None)
+        _check_count(ctx, name, Given(args, {}), None)
         result = args[0]
         for arg in args[1:]:
             result = Arg(_pairwise(ctx, op, name, result, arg), arg.node)
@@ -107,13 +105,13 @@ def _pairwise(ctx: Context, op: Binary, name: str, one: Arg, other: Arg) -> Valu
 
 
 def _abs(ctx: Context, given: Given, node: ast.Call) -> Value:
-    _check_count(ctx, "abs", given, 1, 1)
+    _check_count(ctx, "abs", given, 1)
     arithmetic.check_operands(ctx, "abs", given.positional)
     return absolute(ctx, given.positional[0].value)
 
 
 def _len(ctx: Context, given: Given, node: ast.Call) -> Value:
-    _check_count(ctx, "len", given, 1, 1)
+    _check_count(ctx, "len", given, 1)
     arg = given.positional[0]
     if isinstance(arg.value, Array):
         size = arg.value.sizes[0]
@@ -130,7 +128,7 @@ def _len(ctx: Context, given: Given, node: ast.Call) -> Value:
 
 def _scalar_cast(kind: type[int] | type[float] | type[bool]) -> BuiltinHandler:
     def handler(ctx: Context, given: Given, node: ast.Call) -> Value:
-        _check_count(ctx, kind.__name__, given, 1, 1)
+        _check_count(ctx, kind.__name__, given, 1)
         arg = given.positional[0]
         if is_number(arg.value) or isinstance(arg.value, str):
             return kind(arg.value)
@@ -164,7 +162,7 @@ def _over_sequences(function: Callable[..., Any]) -> BuiltinHandler:
 
     def handler(ctx: Context, given: Given, node: ast.Call) -> Value:
         name = function.__name__
-        _check_count(ctx, name, given, 1, 1 if function is reversed else None)
+        _check_count(ctx, name, given, 1 if function is reversed else None)
         args = given.positional
         sequences: list[Value] = [_sequence(ctx, name, args[0])]
         for arg in args[1:]:
@@ -179,7 +177,7 @@ def _folded(op: Binary, name: str, start: Value) -> BuiltinHandler:
     """``sum``, ``all``, ``any`` of a tuple of numbers."""
 
     def handler(ctx: Context, given: Given, node: ast.Call) -> Value:
-        _check_count(ctx, name, given, 1, 1)
+        _check_count(ctx, name, given, 1)
         arg = given.positional[0]
         if isinstance(arg.value, Vector):
             raise ctx.error(
@@ -203,7 +201,7 @@ def _round(ctx: Context, given: Given, node: ast.Call) -> Value:
     """Of a number of the run: the nearest int, halves to even."""
     if len(given.positional) != 1 or is_constant(given.positional[0].value):
         return _on_constants(round)(ctx, given, node)
-    _check_count(ctx, "round", given, 1, 1)
+    _check_count(ctx, "round", given, 1)
     arg = given.positional[0]
     if not isinstance(arg.value, Scalar):
         raise ctx.error(

@@ -38,11 +38,11 @@ from xetl.language.reads import Reads
 from xetl.language.signature import (
     ArrayParam,
     ConstParam,
+    Record,
     ScalarParam,
     Signature,
     TupleParam,
 )
-from xetl.language.structures import Record
 
 
 def point_at_user(error: XetlError) -> XetlError:

@@ -95,7 +95,7 @@ def find_source(function: Callable[..., Any]) -> FunctionSource:
         if _name_of(node) == code.co_name
     ]
     if len(candidates) > 1:
-        candidates = [_pick_lambda(candidates, code, file)]
+        candidates = [_pick_lambda(candidates, code)]
     if not candidates:
         raise SyntaxNotSupportedError(
             f"`{code.co_name}` is not at line {code.co_firstlineno} of its file",
@@ -168,9 +168,7 @@ def _name_of(node: FunctionNode) -> str:
     return node.name if isinstance(node, ast.FunctionDef) else "<lambda>"
 
 
-def _pick_lambda(
-    candidates: list[FunctionNode], code: CodeType, file: SourceFile
-) -> FunctionNode:
+def _pick_lambda(candidates: list[FunctionNode], code: CodeType) -> FunctionNode:
     """Of several functions that start on one line, the one ``code`` was made from."""
     positions = [
         (line, column)

@@ -27,7 +27,7 @@ from xdsl.ir import Attribute, SSAValue
 from xetl.dialects.xetile import TileType
 from xetl.language.dtypes import DType
 from xetl.language.operation import Function, operation_name
-from xetl.language.structures import Record
+from xetl.language.signature import Record
 from xetl.records import record
 
 if TYPE_CHECKING:

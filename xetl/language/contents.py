@@ -18,8 +18,8 @@ import numpy as np
 from xetl.language.dtypes import DType
 from xetl.language.maps import SgMap, WgMap, XeMap
 from xetl.language.operation import Function, operation_name
+from xetl.language.signature import Record
 from xetl.language.source_lines import lines_of
-from xetl.language.structures import Record
 
 _PRINTED = (
     *(int, float, complex, bool, str, bytes),

@@ -1,9 +1,16 @@
-"""What a kernel was specialised for: the seam from the runtime to the front end."""
+"""What a kernel was specialised for: the seam from the runtime to the front end.
+
+Arguments may hold others: tuples, lists, named tuples, dataclasses. Arrays in them are
+arguments of the run, each with a name such as ``weights[0]`` or ``layer.bias``. Numbers
+in plain tuples and lists are numbers of the run as well; those in named tuples and
+dataclasses are known when compiling, as are functions, dtypes and the like.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Literal
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal, cast
 
 from xetl.language.dtypes import DType
 from xetl.records import record
@@ -76,3 +83,85 @@ class Signature:
     def constants(self) -> dict[str, object]:
         """The compile-time arguments, by name."""
         return {p.name: p.value for p in self.params if isinstance(p, ConstParam)}
+
+
+class Record(tuple[Any, ...]):
+    """The fields of a named tuple or a dataclass: items with names.
+
+    Attributes:
+        names: of the items.
+        kind: the name of the user's class.
+    """
+
+    names: tuple[str, ...]
+    kind: str
+
+    @staticmethod
+    def make(kind: str, names: Sequence[str], items: Sequence[Any]) -> Record:
+        """A record of a class called ``kind``."""
+        found = Record(items)
+        found.names, found.kind = tuple(names), kind
+        return found
+
+    def field(self, name: str) -> Any:
+        """The item called ``name``."""
+        return self[self.names.index(name)]
+
+    @property
+    def form(self) -> tuple[str, ...]:
+        """What tells it from other records with the same items."""
+        return (self.kind, *self.names)
+
+
+def fields_of(value: Any) -> dict[str, Any] | None:
+    """The fields of a named tuple or of an instance of a dataclass; else None.
+
+    Our own classes, such as dtypes and maps, are values, and so are arrays.
+    """
+    if isinstance(value, Record):
+        return dict(zip(value.names, value))
+    kind = cast("type[Any]", type(value))
+    if isinstance(value, type) or kind.__module__.partition(".")[0] == "xetl":
+        return None
+    if isinstance(value, tuple) and hasattr(kind, "_fields"):
+        names: tuple[str, ...] = cast("Any", kind)._fields
+        return dict(zip(names, cast("tuple[Any, ...]", value)))
+    if dataclasses.is_dataclass(kind) and not hasattr(kind, "__dlpack__"):
+        owner = cast("object", value)
+        return {f.name: getattr(owner, f.name) for f in dataclasses.fields(kind)}
+    return None
+
+
+def items_by_path(path: str, value: object) -> dict[str, Any] | None:
+    """What a structure called ``path`` holds, by name; None of anything else."""
+    fields = fields_of(value)
+    if fields is not None:
+        return {f"{path}.{name}": item for name, item in fields.items()}
+    if isinstance(value, list | tuple):
+        listed = cast("Sequence[Any]", value)
+        return {f"{path}[{index}]": item for index, item in enumerate(listed)}
+    return None
+
+
+def leaves(values: Sequence[Any]) -> Iterator[Any]:
+    """All that some arguments hold, of structures what is in them."""
+    for value in values:
+        items = items_by_path("", value)
+        if items is None:
+            yield value
+        else:
+            yield from leaves(list(items.values()))
+
+
+def replaced(path: str, value: Any, new: Mapping[str, Any]) -> Any:
+    """A value with other objects for those that have a name in ``new``."""
+    if path in new:
+        return new[path]
+    items = items_by_path(path, value)
+    made = {n: replaced(n, item, new) for n, item in (items or {}).items()}
+    if items is None or all(made[name] is items[name] for name in items):
+        return cast("object", value)
+    make, fields = cast("Any", type(value)), fields_of(value)
+    if fields is None:
+        return make(made.values())
+    return make(**dict(zip(fields, made.values())))

@@ -77,12 +77,11 @@ _NAMES = {
     "fused_losses": "linear_cross_entropy",
     "indexing": "embedding gather index_select scatter_add",
     "losses": "cross_entropy nll_loss",
-    "matrix_product": "bmm linear matmul",
+    "matrix_product": "bmm linear matmul prepack",
     "normalization": "layer_norm rms_norm",
     "optimisers": "adamw sgd",
     "ordering": "argsort sort topk",
     "pointwise_losses": "kl_div mse_loss",
-    "prepacking": "prepack",
     "reductions": "amax amin argmax argmin cumsum mean sum",
     "rotary": "rope",
     "scaled_products": "grouped_mm linear_int4 scaled_mm",
@@ -104,12 +103,11 @@ if TYPE_CHECKING:
     from xetl.ops.fused_losses import linear_cross_entropy
     from xetl.ops.indexing import embedding, gather, index_select, scatter_add
     from xetl.ops.losses import cross_entropy, nll_loss
-    from xetl.ops.matrix_product import bmm, linear, matmul
+    from xetl.ops.matrix_product import bmm, linear, matmul, prepack
     from xetl.ops.normalization import layer_norm, rms_norm
     from xetl.ops.optimisers import adamw, sgd
     from xetl.ops.ordering import argsort, sort, topk
     from xetl.ops.pointwise_losses import kl_div, mse_loss
-    from xetl.ops.prepacking import prepack
     from xetl.ops.reductions import amax, amin, argmax, argmin, cumsum, mean, sum
     from xetl.ops.rotary import rope
     from xetl.ops.scaled_products import grouped_mm, linear_int4, scaled_mm

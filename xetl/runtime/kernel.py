@@ -19,7 +19,6 @@ from xetl.errors import LaunchError, XetlError
 from xetl.language.signature import ConstParam, Signature
 from xetl.language.source_lines import keep_lines
 from xetl.runtime import interpret, report
-from xetl.runtime.bind import Plan
 from xetl.runtime.call_site import at_caller
 from xetl.runtime.executables import (
     Executables,
@@ -30,7 +29,7 @@ from xetl.runtime.executables import (
     target_at,
 )
 from xetl.runtime.grid import Binder, Grid, GridSpec, checked_subgroups, fixed
-from xetl.runtime.launcher import Launcher
+from xetl.runtime.launcher import Launcher, Plan
 from xetl.runtime.overlap import check_stored
 from xetl.runtime.parameters import Parameter, Parameters
 from xetl.runtime.pickling import reduced

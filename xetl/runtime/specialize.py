@@ -20,11 +20,12 @@ from xetl.language.operation import Function, operation_name
 from xetl.language.signature import (
     ArrayParam,
     ConstParam,
+    Record,
     ScalarParam,
     Signature,
     TupleParam,
+    leaves,
 )
-from xetl.language.structures import Record, leaves
 from xetl.records import record
 from xetl.runtime.arrays import ArrayView, describe_if_array, unit_dim
 from xetl.runtime.overlap import same_view

@@ -8,8 +8,7 @@ from itertools import islice
 from typing import Any, NamedTuple, cast
 
 from xetl.errors import LaunchError
-from xetl.language.signature import TupleParam
-from xetl.language.structures import Record, fields_of, items_by_path, leaves
+from xetl.language.signature import Record, TupleParam, fields_of, items_by_path, leaves
 from xetl.runtime.arrays import describe_if_array
 from xetl.runtime.parameters import Parameters
 from xetl.runtime.signature_text import Described

@@ -1,7 +1,7 @@
 """From a lowered module to machine code: emit, optimise a little, assemble, flatten.
 
 ``cpu.packed_memory`` says where the packed operand of a launch is: in the workspace,
-unless the launch brings memory (`launch/prepacked.py`).  What is brought starts
+unless the launch brings memory (`launch/workspace.py`).  What is brought starts
 with a header that says what was packed there, and how; unless that is exactly what this
 launch would pack, it is not used, and the kernel returns at once, before anything is
 written:
@@ -25,8 +25,8 @@ from xetl_cpu.dialect import BarrierOp, FibersOp, PackedMemoryOp
 from xetl_cpu.emit import parallel
 from xetl_cpu.emit.emitter import KernelEmitter
 from xetl_cpu.emit.kernel import bytes_of, emit_kernel
-from xetl_cpu.launch.prepacked import FILLED, HEADER_WORDS, NONE
 from xetl_cpu.launch.slots import PACKED, PACKED_BYTES, PACKED_STATE, WORKSPACE
+from xetl_cpu.launch.workspace import FILLED, HEADER_WORDS, NONE
 from xetl_cpu.targets import Target, target_machine
 
 _HEADER = 8 * HEADER_WORDS

@@ -14,14 +14,13 @@ from typing import Any
 
 from xetl.backend import Event
 from xetl.errors import LaunchError, XetlError
-from xetl.language.signature import Signature
-from xetl.language.structures import replaced
+from xetl.language.signature import Signature, replaced
 from xetl.runtime import interpret, report
-from xetl.runtime.bind import Plan
 from xetl.runtime.call_site import at_caller
 from xetl.runtime.executables import Prepared, choose_target
 from xetl.runtime.grid import Grid, GridSpec, fixed
 from xetl.runtime.kernel import Kernel
+from xetl.runtime.launcher import Plan
 from xetl.runtime.pickling import reduced
 from xetl.runtime.placement import choose_backend
 from xetl.runtime.shortcuts import OPTIONS

@@ -27,10 +27,10 @@ import numpy as np
 
 from xetl.backend import ArrayView
 from xetl.errors import LaunchError, TuningWarning, XetlError
-from xetl.runtime.bind import Plan
 from xetl.runtime.call_site import warn_at_caller
 from xetl.runtime.executables import WOULD_COMPILE, Prepared
 from xetl.runtime.grid import Grid
+from xetl.runtime.launcher import Plan
 from xetl.runtime.measure import time_calls
 from xetl.runtime.tuning.config import Config
 from xetl.runtime.tuning.copies import Copies, difference

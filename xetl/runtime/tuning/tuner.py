@@ -8,7 +8,7 @@ from typing import Any, Protocol, cast
 
 from xetl.errors import LaunchError, XetlError
 from xetl.language.contents import source_text
-from xetl.language.structures import items_by_path
+from xetl.language.signature import items_by_path
 from xetl.locks import ForkSafeLock
 from xetl.runtime.parameters import Parameters
 from xetl.runtime.tuning.config import DECLARED_WRONG, Config, check_names

@@ -38,7 +38,6 @@ from xetl.runtime.log import read_records, show
 from xetl.settings import config
 from xetl_cpu.image import Image, load_image
 from xetl_cpu.launch import fastcall
-from xetl_cpu.launch.prepacked import fast_prepacked, prepacked_argument, run_prepacked
 from xetl_cpu.launch.slots import (
     FIRST_ARGUMENT,
     GRID,
@@ -49,7 +48,13 @@ from xetl_cpu.launch.slots import (
     slots_of,
 )
 from xetl_cpu.launch.threads import SERIAL, ThreadLayer, on_layer_lost, thread_layer
-from xetl_cpu.launch.workspace import Workspace, borrowed_workspace
+from xetl_cpu.launch.workspace import (
+    Workspace,
+    borrowed_workspace,
+    fast_prepacked,
+    prepacked_argument,
+    run_prepacked,
+)
 
 _FOLDER = Path("/tmp")
 _MAGIC, _VERSION, _X86_64 = 0x4A695444, 1, 62

@@ -19,10 +19,9 @@ from xetl.runtime.arrays import unit_dim
 from xetl.runtime.overlap import bounds, same_view
 from xetl_cpu.launch import fastcall as layout
 from xetl_cpu.launch.executable import CpuExecutable, words_of
-from xetl_cpu.launch.prepacked import FILLED
 from xetl_cpu.launch.slots import FIRST_ARGUMENT, GRID, PACKED
 from xetl_cpu.launch.tensor_words import P_TENSOR, find_torch
-from xetl_cpu.launch.workspace import Pages
+from xetl_cpu.launch.workspace import FILLED, Pages
 
 
 class _Operand(NamedTuple):
