@@ -395,13 +395,17 @@ def _as_given(x: Any, weight: Any, found: Any) -> Any:
     return found[..., 0, :] if weight.ndim == 3 else found
 
 
+def _shape_of(x: Any) -> Shape:
+    return tuple(getattr(x, "shape", ()))
+
+
 def _check(name: str, rank: int, x: Any, weight: Any, bias: Any, groups: int) -> None:
     """Refuse shapes that do not fit.
 
     Raises:
         LaunchError: they do not.
     """
-    given, kernel = (tuple(getattr(each, "shape", ())) for each in (x, weight))
+    given, kernel = (_shape_of(each) for each in (x, weight))
     extents = "n" if rank == 1 else "rows, columns"
     help_ = f"pass (batch, channels, {extents}), (channels, channels / groups, ...)"
     fits = len(given) in (rank + 1, rank + 2) and len(kernel) == rank + 2
