@@ -22,7 +22,6 @@ from xetl_cpu.image import Image, build_image
 from xetl_cpu.launch import fastcall as layout
 from xetl_cpu.launch.entry_calls import emit_launch, emit_plan
 from xetl_cpu.launch.entry_replay import emit_replay
-from xetl_cpu.launch.entry_running import emit_call
 from xetl_cpu.launch.entry_tensors import (
     S_DATA,
     S_END,
@@ -33,7 +32,7 @@ from xetl_cpu.launch.entry_tensors import (
     emit_tensor,
     note_written,
 )
-from xetl_cpu.launch.entry_writing import EntryCode, EntryParts, call_entry
+from xetl_cpu.launch.entry_writing import EntryCode, EntryParts, call_entry, emit_call
 from xetl_cpu.launch.slots import GRID, PACKED_STATE
 from xetl_cpu.launch.tensor_words import NOTHING, P_RECORDS
 from xetl_cpu.llvm import I32, I64, PTR, VOID, const, ir

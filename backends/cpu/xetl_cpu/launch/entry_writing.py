@@ -1,4 +1,7 @@
-"""A function of `entry.py` being written: words of memory, and calls of CPython."""
+"""A function of `entry.py` being written: words of memory, and calls of CPython.
+
+At the end, how the entry runs a kernel: threads, memory, and whose lock is held.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,17 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from xetl_cpu.launch import fastcall as layout
-from xetl_cpu.llvm import I8, I64, PTR, VOID, Builder, as_word, ir
+from xetl_cpu.launch.slots import (
+    GRID,
+    PACKED,
+    PACKED_BYTES,
+    PACKED_STATE,
+    POOL,
+    THREADS,
+    WORKSPACE,
+    WORKSPACE_BYTES,
+)
+from xetl_cpu.llvm import I1, I8, I32, I64, PTR, VOID, Builder, as_word, const, ir
 
 Value = Any
 
@@ -109,3 +122,112 @@ def call_entry(code: EntryCode, table: Value, objects: Value, count: Value) -> V
     """Call what a table says: 0, 1 for a refusal, or the address of a new reference."""
     run = code.word(table, layout.T_RUN)
     return code.call_at(run, I64, [table, objects, count])
+
+
+_PACKED = (PACKED, PACKED_BYTES, PACKED_STATE)
+
+
+def emit_call(module: Any) -> Any:
+    """``i64 call(kernel, process, slots, short)``: slots of threads and workspace, run.
+
+    Those of packed memory are left alone if they say that there is some. Up to
+    ``short`` programs run with Python's lock held.
+    """
+    code = EntryCode(module, "call", I64, [I64, PTR, PTR, I64])
+    kernel, process, slots, short = code.args
+    limit = code.word(process, layout.P_LIMIT)
+    code.refuse_if(code.is_(limit, "==", 0))
+    is_long = code.not_(_is_short(code, slots, short))
+    team = _new_word(code, 1)
+    with code.if_then(is_long):
+        code.store(_threads(code, process, limit), team, 8)
+    threads = code.load(team, typ=I64, align=8)
+    serial = code.is_(threads, "<=", 1)
+    pool = code.word(process, layout.P_POOL)
+    code.put(slots, POOL, code.select(serial, 0, pool))
+    code.put(slots, THREADS, threads)
+    code.put(slots, WORKSPACE, 0)
+    code.put(slots, WORKSPACE_BYTES, 0)
+    brings = code.is_(code.word(slots, PACKED_STATE), "==", 0)
+    with code.if_then(brings):
+        for packed in _PACKED:
+            code.put(slots, packed, 0)
+    key = code.trunc(code.word(process, layout.P_KEY), I32)
+    pair = code.call_at(code.word(process, layout.P_GETSPECIFIC), PTR, [key])
+    has_workspace = code.is_(code.ptrtoint(pair, I64), "!=", 0)
+    with code.if_then(has_workspace):
+        code.put(slots, WORKSPACE, code.word(pair, 0))
+        code.put(slots, WORKSPACE_BYTES, code.word(pair, 1))
+    with code.if_then(code.and_(has_workspace, brings)):
+        for index, packed in enumerate(_PACKED):
+            code.put(slots, packed, code.word(pair, 2 + index))
+    result = _new_word(code, 0)
+    with code.if_else(is_long) as (unlocked, locked):
+        with unlocked:
+            _count(code, process, 1)
+            state = code.call_at(code.word(process, layout.P_SAVE_THREAD), PTR, [])
+            code.store(code.call_at(kernel, I64, [slots]), result, 8)
+            code.call_at(code.word(process, layout.P_RESTORE_THREAD), VOID, [state])
+            _count(code, process, -1)
+        with locked:
+            code.store(code.call_at(kernel, I64, [slots]), result, 8)
+    code.refuse_if(code.is_(code.load(result, typ=I64, align=8), "!=", 0))
+    return code.finish()
+
+
+def _is_short(code: EntryCode, slots: Value, short: Value) -> Value:
+    """Whether there are no more programs than that; it is far less than a word."""
+    found, programs = const(I1, 1), const(I64, 1)
+    for axis in range(3):
+        size = code.word(slots, GRID + axis)
+        programs = code.mul(programs, size)
+        for count in (size, programs):
+            few = code.icmp_unsigned("<=", count, short)
+            found = code.and_(found, few)
+    return found
+
+
+def _new_word(code: EntryCode, value: int) -> Value:
+    """Where a word can be kept."""
+    with code.goto_entry_block():
+        place = code.alloca(I64)
+    code.store(const(I64, value), place, 8)
+    return place
+
+
+def _count(code: EntryCode, process: Value, step: int) -> None:
+    """One launch more or less: Python's lock is held, so nobody else counts."""
+    launches = code.pointer(process, layout.P_FAST_LAUNCHES)
+    code.put(launches, 0, code.add(code.word(launches, 0), step))
+
+
+def _threads(code: EntryCode, process: Value, limit: Value) -> Value:
+    """As `launch.threads.ThreadLayer.team`: what may be used, and what is free."""
+    result = _new_word(code, 0)
+    code.store(limit, result, 8)
+    asked = code.word(process, layout.P_ASKED)
+    with code.if_then(code.is_(asked, "!=", 0)):
+        _lower(code, result, code.sext(code.call_at(asked, I32, []), I64))
+    openmp = code.word(process, layout.P_OPENMP)
+    with code.if_then(code.is_(openmp, "!=", 0)):
+        set_ = code.sext(code.call_at(openmp, I32, []), I64)
+        usual = code.is_(set_, "==", code.word(process, layout.P_USUAL))
+        is_set = code.not_(code.or_(usual, code.is_(set_, "==", limit)))
+        with code.if_then(is_set):
+            _lower(code, result, set_)
+    slow = code.word(code.pointer(process, layout.P_SLOW_LAUNCHES), 0)
+    launches = code.pointer(process, layout.P_FAST_LAUNCHES)
+    others = code.add(slow, code.word(launches, 0))
+    with code.if_then(code.is_(others, ">", 0)):
+        teams = code.add(others, 1)
+        share = code.sdiv(code.load(result, typ=I64, align=8), teams)
+        none = code.is_(share, "<", 1)
+        code.store(code.select(none, 1, share), result, 8)
+    return code.load(result, typ=I64, align=8)
+
+
+def _lower(code: EntryCode, place: Value, limit: Value) -> None:
+    """Make the number at ``place`` no larger than ``limit``, if that is positive."""
+    count = code.load(place, typ=I64, align=8)
+    fewer = code.and_(code.is_(limit, ">", 0), code.is_(limit, "<", count))
+    code.store(code.select(fewer, limit, count), place, 8)

@@ -40,8 +40,15 @@ from xetl_cpu.llvm import (
 )
 from xetl_cpu.machine import LINE
 from xetl_cpu.microkernels.blocking import Blocking
-from xetl_cpu.microkernels.epilogue import Output, StripRows, finish, store_sums, with_c
-from xetl_cpu.microkernels.parameters import OUTPUT, block_gemm_parameters
+from xetl_cpu.microkernels.epilogue import (
+    OUTPUT,
+    Output,
+    StripRows,
+    block_gemm_parameters,
+    finish,
+    store_sums,
+    with_c,
+)
 
 __all__ = ["CONFIG", "emit_amx_block_gemm", "emit_configure", "emit_release"]
 

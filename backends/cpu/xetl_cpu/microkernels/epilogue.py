@@ -1,10 +1,24 @@
-"""Where the sums of a register tile go: to C in scratch, or to the user's matrix."""
+"""Where the sums of a register tile go: to C in scratch, or to the user's matrix.
+
+The parameters of products say it, whoever emits these.
+"""
 
 from __future__ import annotations
 
 from xetl.records import record
-from xetl_cpu.llvm import Builder, Type, Value, bits_of, convert, ir, vector
+from xetl_cpu.llvm import Builder, Type, Value, bits_of, convert, ir, parameters, vector
 from xetl_cpu.microkernels.blocking import Blocking
+
+_BLOCK_GEMM = parameters(
+    "ptr a, i64 lda, i64 rows, i64 k, ptr b, i64 panel_stride, i64 panels, ptr c, "
+    "i1 accumulate, ptr later, i64 later_stride, i64 pieces"
+)
+OUTPUT = parameters("ptr out, i64 out_stride, i64 cols")
+
+
+def block_gemm_parameters(out: str | None) -> tuple[tuple[str, Type], ...]:
+    """Of `emit_block_gemm`, which explains them; ``out``: C may go elsewhere."""
+    return _BLOCK_GEMM if out is None else _BLOCK_GEMM + OUTPUT
 
 
 @record()

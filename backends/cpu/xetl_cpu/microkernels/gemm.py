@@ -42,12 +42,12 @@ from xetl_cpu.microkernels.blocking import Blocking
 from xetl_cpu.microkernels.epilogue import (
     Output,
     StripRows,
+    block_gemm_parameters,
     finish,
     prefetch_c,
     store_sums,
     with_c,
 )
-from xetl_cpu.microkernels.parameters import block_gemm_parameters
 from xetl_cpu.microkernels.prefetch import (
     Ahead,
     Strip,

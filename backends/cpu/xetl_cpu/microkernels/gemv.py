@@ -13,6 +13,7 @@ Measured at 1 x 4096 x 4096: packing first takes more than twice the time.
 
 from __future__ import annotations
 
+from xetl.records import record
 from xetl_cpu.llvm import (
     I64,
     VOID,
@@ -26,17 +27,38 @@ from xetl_cpu.llvm import (
     convert,
     declare,
     define,
+    parameters,
     vector,
 )
 from xetl_cpu.microkernels.blocking import Blocking
 from xetl_cpu.microkernels.copy_block import Unit
-from xetl_cpu.microkernels.parameters import STREAMING_PARAMETERS, Streamed
 from xetl_cpu.targets import Target
 
 MOST_ROWS = 4
 _DTYPES = ("f32", "f64", "bf16", "f16")
 _COLUMNS = 4
 """Dot products at a time."""
+
+STREAMING_PARAMETERS = parameters(
+    "ptr a, i64 lda, i64 rows, i64 k, ptr b, i64 ldb, i64 n, ptr c"
+)
+"""Of a product that reads B where it is."""
+
+
+@record()
+class Streamed:
+    """The arguments of such a function, while it is written."""
+
+    builder: Builder
+    blocking: Blocking
+    a: Value
+    lda: Value
+    rows: Value
+    k: Value
+    b: Value
+    ldb: Value
+    n: Value
+    c: Value
 
 
 def is_skinny(blocking: Blocking) -> bool:

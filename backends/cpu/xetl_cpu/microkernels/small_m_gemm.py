@@ -29,8 +29,7 @@ from xetl_cpu.llvm import (
     vector,
 )
 from xetl_cpu.microkernels.blocking import Blocking
-from xetl_cpu.microkernels.gemv import is_skinny
-from xetl_cpu.microkernels.parameters import STREAMING_PARAMETERS, Streamed
+from xetl_cpu.microkernels.gemv import STREAMING_PARAMETERS, Streamed, is_skinny
 from xetl_cpu.targets import Target
 
 MOST_ROWS = 32
