@@ -1,0 +1,209 @@
+"""Control flow: `scf` and calls.  Source: MLIR, `scf` and `func`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from xdsl.ir import Block
+
+from xetl.dialects.base import ints_of
+from xetl.errors import InternalError
+from xetl_reference.plan import BLOCK_ID, RESERVED, Builder, Frame, Plan, Step
+
+
+def move(sources: Sequence[int], targets: Sequence[int]) -> Step:
+    """Copy places to others, all at once: a target may also be a source."""
+    pairs = list(zip(sources, targets, strict=True))
+    if not pairs:
+        return lambda frame: None
+    if len(pairs) == 1:
+        ((source, target),) = pairs
+
+        def one(frame: Frame) -> None:
+            frame[target] = frame[source]
+
+        return one
+
+    def several(frame: Frame) -> None:
+        values = [frame[source] for source in sources]
+        for target, value in zip(targets, values):
+            frame[target] = value
+
+    return several
+
+
+def _yielded(plan: Plan, block: Block) -> list[int]:
+    last = block.last_op
+    return plan.slots(last.operands) if last is not None else []
+
+
+def _for(plan: Plan, op: Any) -> Step:
+    block = op.body.block
+    lower, upper, step = plan.slots(op.operands[:3])
+    counter, *carried = plan.slots(block.args)
+    steps = plan.steps(block)
+    enter = move(plan.slots(op.operands[3:]), carried)
+    again = move(_yielded(plan, block), carried)
+    leave = move(carried, plan.slots(op.results))
+
+    def run(frame: Frame) -> None:
+        if frame[step] <= 0:
+            raise InternalError(f"scf.for with a step of {frame[step]}")
+        enter(frame)
+        for number in range(frame[lower], frame[upper], frame[step]):
+            frame[counter] = number
+            for each in steps:
+                each(frame)
+            again(frame)
+        leave(frame)
+
+    return run
+
+
+def _if(plan: Plan, op: Any) -> Step:
+    condition = plan.slot(op.condition)
+    results = plan.slots(op.results)
+    branches: list[list[Step]] = []
+    for region in (op.then_region, op.else_region):
+        steps: list[Step] = []
+        if region.blocks:
+            steps = plan.steps(region.block)
+            if results:
+                steps.append(move(_yielded(plan, region.block), results))
+        branches.append(steps)
+    then, otherwise = branches
+
+    def run(frame: Frame) -> None:
+        for step in then if frame[condition] else otherwise:
+            step(frame)
+
+    return run
+
+
+def _execute_region(plan: Plan, op: Any) -> Step:
+    block = op.region.block
+    steps = plan.steps(block)
+    steps.append(move(_yielded(plan, block), plan.slots(op.results)))
+
+    def run(frame: Frame) -> None:
+        for step in steps:
+            step(frame)
+
+    return run
+
+
+def _index_switch(plan: Plan, op: Any) -> Step:
+    argument, results = plan.slot(op.arg), plan.slots(op.results)
+    blocks = [region.block for region in op.regions]
+    default, *cases = [
+        [*plan.steps(block), move(_yielded(plan, block), results)] for block in blocks
+    ]
+    chosen = dict(zip(ints_of(op.cases), cases))
+
+    def run(frame: Frame) -> None:
+        for step in chosen.get(frame[argument], default):
+            step(frame)
+
+    return run
+
+
+def _while(plan: Plan, op: Any) -> Step:
+    before, after = op.before.block, op.after.block
+    test, *values = _yielded(plan, before)
+    enter = move(plan.slots(op.operands), plan.slots(before.args))
+    first, second = plan.steps(before), plan.steps(after)
+    go_on = move(values, plan.slots(after.args))
+    again = move(_yielded(plan, after), plan.slots(before.args))
+    leave = move(values, plan.slots(op.results))
+
+    def run(frame: Frame) -> None:
+        enter(frame)
+        while True:
+            for step in first:
+                step(frame)
+            if not frame[test]:
+                break
+            go_on(frame)
+            for step in second:
+                step(frame)
+            again(frame)
+        leave(frame)
+
+    return run
+
+
+# Parallel loops ---------------------------------------------------------------------
+
+
+def _parallel(plan: Plan, op: Any) -> Step:
+    """The first counter runs fastest, as the programs of a grid do."""
+    block = op.body.block
+    bounds = [
+        plan.slots(values) for values in (op.lower_bounds, op.upper_bounds, op.steps)
+    ]
+    counters = plan.slots(block.args)
+    enter = move(plan.slots(op.init_vals), plan.slots(op.results))
+    steps = [*plan.steps(block), *_reduce(plan, op)]
+
+    def nest(frame: Frame, ranges: list[range]) -> None:
+        if not ranges:
+            for step in steps:
+                step(frame)
+            return
+        slot = counters[len(ranges) - 1]
+        for number in ranges[-1]:
+            frame[slot] = number
+            nest(frame, ranges[:-1])
+
+    def run(frame: Frame) -> None:
+        enter(frame)
+        values = zip(*([frame[slot] for slot in slots] for slots in bounds))
+        nest(frame, [range(*bound) for bound in values])
+
+    return run
+
+
+def _reduce(plan: Plan, op: Any) -> list[Step]:
+    """What the end of one iteration adds to the loop's results."""
+    last = op.body.block.last_op
+    made: list[Step] = []
+    for value, region, result in zip(last.operands, last.regions, op.results):
+        block = region.block
+        made.append(move(plan.slots([result, value]), plan.slots(block.args)))
+        made.extend(plan.steps(block))
+        made.append(move(_yielded(plan, block), [plan.slot(result)]))
+    return made
+
+
+# Calls ------------------------------------------------------------------------------
+
+
+def _call(plan: Plan, op: Any) -> Step:
+    name = op.callee.root_reference.data
+    arguments, results = plan.slots(op.operands), plan.slots(op.results)
+    callees: list[Plan] = []
+
+    def run(frame: Frame) -> None:
+        if not callees:  # not while planning: a function may call itself
+            body = plan.functions[name].body
+            callees.append(Plan(body, plan.table, plan.functions))
+        callee = callees[0]
+        inner = callee.frame([frame[slot] for slot in arguments])
+        inner[BLOCK_ID:RESERVED] = frame[BLOCK_ID:RESERVED]
+        callee.run(inner)
+        for slot, source in zip(results, callee.returned):
+            frame[slot] = inner[source]
+
+    return run
+
+
+BUILDERS: dict[str, Builder] = {
+    "scf.for": _for,
+    "scf.if": _if,
+    "scf.while": _while,
+    "scf.execute_region": _execute_region,
+    "scf.index_switch": _index_switch,
+    "scf.parallel": _parallel,
+    "func.call": _call,
+}
