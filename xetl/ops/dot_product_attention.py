@@ -42,11 +42,12 @@ and leave less for other threads."""
 _KEYS = (16, 64, 256)
 """Of a block: enough for a product to be one, few enough for scores to stay in L2."""
 
-_CAUSAL_KEYS = (16, 64, 128)
-"""Of a block where scores are masked: what is masked of one is computed in vain."""
+_CAUSAL_KEYS = (16, 64)
+"""Of a block where scores are masked: what is masked of one is computed in vain, and
+smaller blocks leave out more."""
 
-_CAUSAL_KEYS_BACKWARD = (16, 64)
-"""The same for the derivative, which leaves out more blocks if they are smaller."""
+_KEYS_BACKWARD = (16, 64, 128)
+"""For the derivative, where nothing is masked."""
 
 DEVICE_KEYS = {16: 64, 32: 32, 64: 8}
 """Of a block on a GPU, by the bits of a dtype. [measured] nothing spills; where lanes
@@ -145,7 +146,7 @@ def attention_gradients(
         inputs = (query, key, value, attn_mask, result, grad, seed)
         arrays = (*inputs, q_starts, k_starts, kept, by_q, *made[1:])
         left, right = window_of(_NAME, window, is_causal=False)
-        keys = _CAUSAL_KEYS if left is right is None else _CAUSAL_KEYS_BACKWARD
+        keys = _KEYS_BACKWARD if left is right is None else _CAUSAL_KEYS
         blocks = _first(_QUERIES, s), _first(keys, t)
         mul = query.dtype if query.dtype is bf16 else acc
         constants = (b, left, right, mul, acc, *blocks, d, e)
