@@ -176,6 +176,8 @@ def test_each_pass_is_shown(gather: Any) -> None:
         backend = find_backend(name)
         for each in [*common_passes(backend, target), *backend.passes(target)]:
             assert f"### `{each.name}`" in page
+            file = each.name.replace("-", "_")
+            assert f"/{file}.py`" in page or f"/{file}/__init__.py`" in page
     assert ElementTree.fromstring(gather.design.chart()).tag.endswith("svg")
 
 
