@@ -173,11 +173,8 @@ def _stays(op: BrgemmTileOp) -> bool:
     return True
 
 
-_PROGRAMS = 16
-"""Of a group, for each thread that waits for another at its end."""
-
-_WORK = 1 << 26
-"""Multiply-adds of a group, likewise: 1 ms."""
+_PROGRAMS = 64
+"""At least, in a group: enough for threads to share."""
 
 
 @record()
@@ -226,35 +223,24 @@ def group_size(
 ) -> Index:
     """Numbers along the axis that a group has, at least one, before the programs.
 
-    So many matrices as fit half of each thread's L2, which their programs read many
-    times. Threads meet at the end of a group: it has work for them until then, as far
-    as the matrices fit the part of L3 that a core has.
+    So many matrices as fit half of L2, which their programs read many times. Several
+    threads meet at the end of a group, and one may come late: a group of theirs has as
+    many as fit the part of L3 that a core has, and programs enough for all.
     """
     build = Builder.before(loop)
+    taken: Index = 1
+    for packing in [one for one in packings if one.shared is None]:
+        size = build.times(packing.elements(build), packing.blocking.compute_bytes)
+        taken = build.plus(taken, size)
     programs: Index = 1
     for other, extent in enumerate(loop.upper_bounds):
         programs = programs if other == axis else build.times(programs, extent)
-    taken: Index = 1
-    work: Index = 1
-    for packing in packings:
-        how, elements = packing.blocking, packing.elements(build)
-        of_one = build.times(build.times(elements, how.block_m), programs)
-        work = build.plus(work, of_one)
-        if packing.shared is None:
-            taken = build.plus(taken, build.times(elements, how.compute_bytes))
-    threads = build.insert(ThreadCountOp())
-    others = build.minus(threads, 1)
-    in_l2, in_l3, busy, balanced = (
-        build.divided(build.times(count, each), by)
-        for count, each, by in (
-            (threads, machine.l2.size // 2, taken),
-            (others, machine.l3_of_core, taken),
-            (others, _WORK, work),
-            (others, _PROGRAMS, build.maximum(programs, 1)),
-        )
-    )
-    enough = build.maximum(build.minimum(busy, in_l3), balanced)
-    size = build.minimum(build.maximum(in_l2, enough), loop.upper_bounds[axis])
+    is_one = build.compare("eq", build.insert(ThreadCountOp()), 1)
+    most = build.select(is_one, machine.l2.size // 2, machine.l3_of_core)
+    fitting = build.divided(most, taken)
+    needed = build.select(is_one, 1, _PROGRAMS)
+    needed = build.divided(needed, build.maximum(programs, 1))
+    size = build.minimum(build.maximum(fitting, needed), loop.upper_bounds[axis])
     return build.maximum(size, 1)
 
 

@@ -162,22 +162,16 @@ func.func @two_operands(%A: !matrix, %B: !matrix, %D: !matrix, %C: memref<?x?xf3
 
 // The grid's third axis chooses the matrix: programs run in groups along it, and what a
 // group multiplies by is packed before they do. The view is made again where it is packed.
-// A group has as many matrices as half of each thread's L2 holds; where several threads
-// meet at its end, enough work for them, up to what fits L3.
+// A group has as many matrices as half of L2 holds; where several threads meet at its
+// end, as many as L3 holds.
 // CHECK-LABEL: @batched
 // CHECK:       %[[COUNT:.*]] = "cpu.thread_count"
-// CHECK:       %[[OTHERS:.*]] = arith.subi %[[COUNT]],
-// CHECK:       %[[L2:.*]] = arith.muli %[[COUNT]],
-// CHECK:       %[[IN_L2:.*]] = arith.divui %[[L2]],
-// CHECK:       %[[L3:.*]] = arith.muli %[[OTHERS]],
-// CHECK:       %[[IN_L3:.*]] = arith.divui %[[L3]],
-// CHECK:       %[[WORK:.*]] = arith.muli %[[OTHERS]],
-// CHECK:       %[[BUSY:.*]] = arith.divui %[[WORK]],
-// CHECK:       %[[PROGRAMS:.*]] = arith.muli %[[OTHERS]],
-// CHECK:       %[[BALANCED:.*]] = arith.divui %[[PROGRAMS]],
-// CHECK:       %[[LESS:.*]] = arith.minsi %[[BUSY]], %[[IN_L3]]
-// CHECK:       %[[ENOUGH:.*]] = arith.maxsi %[[LESS]], %[[BALANCED]]
-// CHECK:       %[[MOST:.*]] = arith.maxsi %[[IN_L2]], %[[ENOUGH]]
+// CHECK:       %[[ONE:.*]] = arith.cmpi eq, %[[COUNT]],
+// CHECK:       %[[BYTES:.*]] = arith.select %[[ONE]], %{{.*}}, %{{.*}}
+// CHECK:       %[[FITTING:.*]] = arith.divui %[[BYTES]],
+// CHECK:       %[[LEAST:.*]] = arith.select %[[ONE]],
+// CHECK:       %[[NEEDED:.*]] = arith.divui %[[LEAST]],
+// CHECK:       %[[MOST:.*]] = arith.maxsi %[[FITTING]], %[[NEEDED]]
 // CHECK:       %[[SIZE:.*]] = arith.minsi %[[MOST]], %gz
 // CHECK:       %[[GROUP:.*]] = arith.maxsi %[[SIZE]],
 // CHECK:       %packed = memref.alloc
