@@ -39,7 +39,7 @@ class Halves:
         (found,) = self.pairs.get(value, [value])
         return found
 
-    def at(self, op: Operation) -> None:
+    def locate(self, op: Operation) -> None:
         self.builder.location = op.location
 
     def convert(self, block: Block) -> None:
