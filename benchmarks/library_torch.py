@@ -37,11 +37,11 @@ def _operands(dtype: str, shape: str) -> list[torch.Tensor]:
     return [torch.from_numpy(x).to(DTYPES[dtype]) for x in integer_matrices(shape)]
 
 
-def attention(dtype: str, length: int, causal: bool) -> Job:
+def attention(dtype: str, length: int, dim: int, causal: bool) -> Job:
     """The fused one; it has no ``out=``."""
     q, k, v = (
-        torch.from_numpy(x)[None].to(DTYPES[dtype]) for x in normal_heads(length)
+        torch.from_numpy(x)[None].to(DTYPES[dtype]) for x in normal_heads(length, dim)
     )
     run = torch.nn.functional.scaled_dot_product_attention
-    work = attention_flops(length, causal)
+    work = attention_flops(length, dim, causal)
     return Job([lambda: run(q, k, v, is_causal=causal)], work)

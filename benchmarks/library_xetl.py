@@ -113,9 +113,9 @@ def _fused(dtype: str, shape: str, run: Product) -> Job:
     return Job([lambda: run(A, B, C, bias)], flops(shape))
 
 
-def attention(dtype: str, length: int, causal: bool) -> Job:
+def attention(dtype: str, length: int, dim: int, causal: bool) -> Job:
     """The ready-made one, checked for one head."""
-    q, k, v = (x.astype(DTYPES[dtype]) for x in normal_heads(length))
+    q, k, v = (x.astype(DTYPES[dtype]) for x in normal_heads(length, dim))
     out = np.empty_like(q)
 
     def run() -> None:
@@ -132,4 +132,4 @@ def attention(dtype: str, length: int, causal: bool) -> Job:
     np.testing.assert_allclose(
         out[0].astype(np.float64), expected, tolerance, tolerance
     )
-    return Job([run], attention_flops(length, causal))
+    return Job([run], attention_flops(length, dim, causal))

@@ -28,17 +28,17 @@ def normal_rows(rows: int, columns: int) -> np.ndarray:
     return np.random.default_rng(0).standard_normal((rows, columns), np.float32)
 
 
-HEADS, HEAD = 16, 64
-"""How many, and elements of each query, key and value."""
+HEADS = 16
+"""Of attention; ``dim`` is elements of each query, key and value."""
 
 
-def normal_heads(length: int) -> list[np.ndarray]:
+def normal_heads(length: int, dim: int) -> list[np.ndarray]:
     """Queries, keys and values of attention: f32 numbers around 0."""
     rng = np.random.default_rng(0)
-    size = (HEADS, length, HEAD)
+    size = (HEADS, length, dim)
     return [rng.standard_normal(size, np.float32) for _ in range(3)]
 
 
-def attention_flops(length: int, causal: bool) -> float:
+def attention_flops(length: int, dim: int, causal: bool) -> float:
     """Work of its two products, in units of 1e9 operations."""
-    return 4e-9 * HEADS * length * length * HEAD / (2 if causal else 1)
+    return 4e-9 * HEADS * length * length * dim / (2 if causal else 1)

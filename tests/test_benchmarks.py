@@ -27,7 +27,7 @@ QUICK = {
         "--seconds=0",
         "--threads",
         "1",
-        "--only=f32 1024",
+        "--only=f32 512 64",
     ],
     "bench_import": ["--rounds=1"],
     "bench_compile": ["--rounds=1"],
