@@ -215,7 +215,7 @@ def test_older_forms_of_calls() -> None:
         (lambda x: ops.swiglu(x, x.double()), "X0828"),
         (lambda x: ops.layer_norm(x, (17,)), "X0827"),
         (lambda x: ops.relu(x, out=torch.empty(3, 17)), "X0827"),
-        (lambda x: ops.relu(x.to("meta")), "X0813"),
+        (lambda x: ops.swiglu(x, x.to("meta")), "X0813"),
         (lambda x: ops.group_norm(x, 5), "X0827"),
         (lambda x: ops.batch_norm(x, x[0], x[0], training=True), "X0829"),
         (lambda x: ops.kl_div(x, x, reduction="all"), "X0829"),
