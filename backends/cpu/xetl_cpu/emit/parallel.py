@@ -187,7 +187,7 @@ def _lost(b: Builder, begun: Value, done: Value, work: Value) -> Value:
     waited = b.sub(_time(b), done)
     is_little = b.icmp_signed("<", b.shl(waited, 1), b.sub(done, begun))
     # These counters go at 2 to 4 GHz; those of two processors may differ.
-    most = b.add(work, _MORE_THAN_ITS_WORK)
+    most = b.minimum(b.add(work, _MORE_THAN_ITS_WORK), _MOST_LOST)
     return b.select(is_little, 0, b.minimum(b.maximum(b.ashr(waited, 1), 0), most))
 
 
@@ -417,3 +417,6 @@ _MORE_THAN_ITS_WORK = 50_000
 """Nanoseconds by which a join may be said to have lost more than the launch's work.
 
 Once in a while a thread is late by milliseconds: few launches run alone for that."""
+
+_MOST_LOST = 1_000_000
+"""Nanoseconds: launches that gain a millisecond always try all threads."""
