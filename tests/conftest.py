@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import gc
 from collections import Counter
+from collections.abc import Generator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from tests.backends.xegpu import device
+from xetl.settings import config
 from xetl.transforms.stages import LOOPS, register_stage
 from xetl_cpu.targets import host_machine
 from xetl_xegpu.launch import devices
@@ -19,6 +21,10 @@ devices.set_up()
 # Users' kernels are verified once, when they come from the front end; in tests what
 # the CPU's passes leave is, too.
 register_stage(replace(LOOPS, is_verified=True))
+settings.register_profile(
+    "any speed", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("any speed")
 
 TARGETS = ("host", "avx2", "opencl")
 OF_PARAMETERS = {"avx2": "avx2", "opencl": "opencl", "xegpu": "opencl"}
@@ -220,3 +226,11 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
+
+
+@pytest.fixture(autouse=True)
+def settings_are_left_as_they_were() -> Generator[None]:
+    """A field that stays assigned would win over the variables of later tests."""
+    before = dict(config.assigned)
+    yield
+    assert config.assigned == before

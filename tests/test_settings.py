@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from xetl.errors import LaunchError
+import xetl
+from xetl.errors import LaunchError, SettingWarning
+from xetl.runtime import executables
 from xetl.settings import Config, config
 
 ROOT = Path(__file__).parents[1]
@@ -57,3 +59,19 @@ def test_settings_that_held_before_are_the_same_object_again() -> None:
         own.max_unrolled = 1 + count
         del own.max_unrolled
         assert own.assigned is before  # native calls compare no more than that
+
+
+def test_a_first_launch_warns_of_misspelt_variables(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("XETL_BACKENDS", "cpu")
+    monkeypatch.setenv("XETL_OF_A_PROGRAM", "1")
+    executables._warn_of_settings.cache_clear()
+    kernel = xetl.load_mlir("func.func @k() { return }")["k"]
+    with pytest.warns(SettingWarning) as caught:
+        kernel[1]()
+    assert [str(each.message) for each in caught] == [
+        "the variable XETL_BACKENDS is no setting of xetl: did you mean `XETL_BACKEND`?"
+    ]
+    assert caught[0].filename == __file__
+    kernel[1](backend="reference")

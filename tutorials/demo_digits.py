@@ -16,7 +16,7 @@ import re
 import sys
 import textwrap
 from collections.abc import Callable, Iterator
-from time import perf_counter
+from time import perf_counter, sleep
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
@@ -339,8 +339,8 @@ def train(console: Console, data, state: State, rng, epochs: int) -> list[float]
 def best_ms(*functions: Callable[[], object], seconds: float) -> list[float]:
     """The best time of each.
 
-    They take turns of 50 ms, so a noisy moment hits all alike, and threads that one of
-    them leaves spinning have gone to sleep by the best moments of the next.
+    They take turns of 50 ms, so a noisy moment hits all alike. Before each is a rest:
+    the threads of a library spin for about 0.1 s until they go to sleep.
     """
     for function in functions:
         function()  # compile, and touch the memory
@@ -348,6 +348,7 @@ def best_ms(*functions: Callable[[], object], seconds: float) -> list[float]:
     end = perf_counter() + seconds
     while perf_counter() < end:
         for i, function in enumerate(functions):
+            sleep(0.15)
             turn = perf_counter() + 0.05
             while (start := perf_counter()) < turn:
                 function()

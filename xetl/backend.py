@@ -15,8 +15,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 from xetl.errors import InternalError, LaunchError
-from xetl.findings import Finding, TestDevice
-from xetl.imports import import_whole
+from xetl.imports import import_whole, late
 from xetl.records import record
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from xdsl.ir import Dialect
     from xdsl.passes import ModulePass
 
-    from xetl.findings import Export
+    from xetl.findings import Export, Finding, TestDevice
     from xetl.language.dtypes import DType
     from xetl.language.signature import Signature
 
@@ -39,6 +38,8 @@ GROUP = "xetl.backends"
 PREFIX = "xetl_"
 """A package called so and the backend's name needs no look at the entry points, which
 takes 20 ms: a third of the way to the first result of a process."""
+
+_finding = late("xetl.findings", "Finding")
 
 
 @record(frozen=True, eq=False)
@@ -345,7 +346,7 @@ class BackendBase(ABC):
 
     def doctor(self) -> Sequence[Finding]:
         """What `xetl doctor` prints about it."""
-        return [Finding("targets", ", ".join(self.targets))]
+        return [_finding("targets", ", ".join(self.targets))]
 
     def test_devices(self) -> Sequence[TestDevice]:
         """The devices that `xetl doctor --gpu` tests.

@@ -7,19 +7,20 @@ does both and lets the backend make code. `ir_at_stage` shows what there is on t
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from time import perf_counter
 from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
 
-from xetl.analysis.work import elements_each
 from xetl.backend import Artifact, BackendBase
 from xetl.diagnostics import Dump, refuse_deep_nesting, report_map_conflicts
 from xetl.dialects.kernel_attributes import mark_stage
-from xetl.dialects.upstream import func
-from xetl.dialects.upstream.gpu import FuncOp
+from xetl.dialects.kinds_of_types import is_vector
+from xetl.dialects.upstream import func, gpu
 from xetl.dialects.walk import operations_in
-from xetl.dialects.xetile import AssertOp
+from xetl.dialects.xetile import AssertOp, TileMmaOp, TileSortOp
 from xetl.errors import LaunchError, did_you_mean
 from xetl.frames import is_debugged
 from xetl.frontend import build_module
@@ -79,7 +80,7 @@ def compile_module(
     module: ModuleOp, signature: Signature, backend: BackendBase, target: str, file: str
 ) -> Artifact:
     """Compile a module that has one kernel; its locations are lines of ``file``."""
-    kernel = operations_in(module, FuncOp, func.FuncOp)[0]
+    kernel = operations_in(module, gpu.FuncOp, func.FuncOp)[0]
     names = kernel.sym_name.data, file
     return _compile(lambda: module, names, signature, backend, target)
 
@@ -110,6 +111,24 @@ def _compile(
     facts |= {"compile_ms": (perf_counter() - start) * 1e3, **facts_of(remarks, file)}
     facts["names_lines"] = asserts or bool(facts["warnings"])
     return Artifact(artifact.payload, {**artifact.meta, **facts})
+
+
+_FRAMES = (ModuleOp, gpu.ModuleOp, gpu.FuncOp)
+_LONG = (TileMmaOp, TileSortOp)
+
+
+def elements_each(module: ModuleOp) -> int | None:
+    """Elements of all vectors that the operations of a program read and make.
+
+    None: there are loops, conditions, calls, products or sorts.
+    """
+    count = 0
+    for op in operations_in(module, Operation):
+        if isinstance(op, _LONG) or (op.regions and not isinstance(op, _FRAMES)):
+            return None
+        types = [value.type for value in (*op.operands, *op.results)]
+        count += sum(prod(each.get_shape()) for each in types if is_vector(each))
+    return count
 
 
 def ir_at_stage(

@@ -186,6 +186,10 @@ class TileMapWarning(UserWarning):
     """
 
 
+class SettingWarning(UserWarning):
+    """A variable ``XETL_...`` is set that is no setting: probably it is misspelt."""
+
+
 class TuningWarning(UserWarning):
     """A config of `xetl.autotune` is not used: it fails, or gives other results."""
 

@@ -10,12 +10,13 @@ import _thread
 import dataclasses
 import gc
 import importlib
+import inspect
 import sys
 import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from functools import partial
-from types import FrameType, ModuleType
+from types import FrameType, ModuleType, SimpleNamespace
 from typing import Any
 
 _MOST_NEW = 400_000
@@ -44,11 +45,19 @@ _make_method: Callable[..., Any] | None = getattr(dataclasses, "_create_fn", Non
 """What writes and compiles a method of a dataclass; Python 3.13 has none of its own."""
 
 
-PATIENT = ("xdsl",)
+PATIENT = (
+    *("xdsl", "xetl.dialects", "xetl.findings", "xetl.pipeline", "xetl.runtime"),
+    *("xetl.transforms", "xetl_cpu"),
+)
 """Packages whose dataclasses get their methods when these are first called.
 
-Most never are: there are 700 of them, which take a tenth of a cold compile.
+Most never are: there are 900 of them, which take a tenth of a cold compile. Classes
+that users make are not among them: there it is the methods that say what to give.
 """
+
+
+def _is_patient(module: str) -> bool:
+    return f"{module}.".startswith(tuple(f"{each}." for each in PATIENT))
 
 
 def _method_later(
@@ -60,8 +69,7 @@ def _method_later(
         partial(_make_method, name, *rest, globals=globals, **named),
         list[Any](),
     )
-    module: str = (globals or {}).get("__name__", "")
-    if module.partition(".")[0] not in PATIENT:
+    if not _is_patient((globals or {}).get("__name__", "")):
         return make()
 
     def method(self: object, *args: object, **others: object) -> object:
@@ -77,6 +85,13 @@ def _method_later(
     return method
 
 
+def _signature_if_shown(cls: type) -> object:
+    """What dataclasses without a text get as theirs: nobody reads those of packages."""
+    return "" if _is_patient(cls.__module__) else inspect.signature(cls)
+
+
+_QUICK_INSPECT = SimpleNamespace(**vars(inspect) | {"signature": _signature_if_shown})
+
 _LOADS = list[None]()
 """One for each load that goes on: the last one that ends cleans up."""
 
@@ -88,6 +103,7 @@ def _loading() -> Generator[None]:
     try:
         if _make_method is not None:
             setattr(dataclasses, "_create_fn", _method_later)  # noqa: B010 (not public)
+        setattr(dataclasses, "inspect", _QUICK_INSPECT)  # noqa: B010 (the same)
         with collecting_rarely():
             yield
             if gc.isenabled() and not gc.get_freeze_count():
@@ -96,8 +112,10 @@ def _loading() -> Generator[None]:
                 gc.unfreeze()
     finally:
         _LOADS.pop()
-        if _make_method is not None and not _LOADS:
-            setattr(dataclasses, "_create_fn", _make_method)  # noqa: B010
+        if not _LOADS:
+            setattr(dataclasses, "inspect", inspect)  # noqa: B010
+            if _make_method is not None:
+                setattr(dataclasses, "_create_fn", _make_method)  # noqa: B010
 
 
 def import_whole(name: str) -> ModuleType:

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import VerifyException
 
 from xetl.backend import BackendBase
 from xetl.devices import DEVICES
 from xetl.dialects.kernel_attributes import stage_of
+from xetl.dialects.upstream.gpu import BarrierOp
+from xetl.dialects.walk import operations_in
+from xetl.dialects.xetile import AssertOp, BreakpointOp
 from xetl.errors import InternalError, IRError
 from xetl.imports import import_whole
 from xetl.records import record
 from xetl.settings import config
 from xetl.transforms.canonicalize import CanonicalizePass
-from xetl.transforms.check_barriers import CheckBarriersPass
 from xetl.transforms.check_workgroup import CheckWorkgroupPass
 from xetl.transforms.cse import CSEPass
-from xetl.transforms.drop_breakpoints import DropBreakpointsPass
 from xetl.transforms.stages import check_stage, find_stage
 
 FIRST_STAGE = "xetile"
@@ -54,6 +57,45 @@ class Step:
     module: ModuleOp
 
 
+Condition: TypeAlias = Callable[[ModuleOp], bool]
+"""Whether a module may have something for a pass."""
+
+
+def _any_module(_: ModuleOp) -> bool:
+    return True
+
+
+@dataclass(frozen=True)
+class LaterPass(ModulePass):
+    """The pass ``name``, with ``options``, loaded where a module has something for it.
+
+    Most kernels have no products, or nothing but plain matrices, and to load the passes
+    for all others takes a while.
+    """
+
+    # Of each object here, of the class elsewhere: it stands for passes of any name.
+    name: str  # pyright: ignore[reportIncompatibleVariableOverride]
+    wanted: Condition = _any_module
+    options: tuple[object, ...] = ()
+    folder: str = "xetl.transforms"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Load the pass and run it, if there is anything for it."""
+        if self.wanted(op):
+            self.load()(*self.options).apply(ctx, op)
+
+    def load(self) -> type[ModulePass]:
+        """The pass, which the module of its name holds."""
+        module = import_whole(f"{self.folder}.{self.name.replace('-', '_')}")
+        words = [word.capitalize() for word in self.name.split("-")]
+        return getattr(module, f"{''.join(words)}Pass")
+
+
+def having(*kinds: type[Operation]) -> Condition:
+    """Operations of these classes."""
+    return lambda module: bool(operations_in(module, *kinds))
+
+
 def pipeline_of(backend: BackendBase, target: str) -> Pipeline:
     """The passes of a backend."""
     return Pipeline(backend.passes(target), backend.stage_after)
@@ -70,9 +112,14 @@ def device_pipeline(backend: BackendBase, target: str) -> Pipeline:
 
 def common_passes(backend: BackendBase, target: str) -> list[ModulePass]:
     """The passes to the stage ``xetile``, before those of the backend."""
-    drop = [] if backend.stops_at_breakpoints else [DropBreakpointsPass()]
-    check = CheckWorkgroupPass(backend.slm_limit(target))
-    return [check, *drop, CanonicalizePass(), CSEPass(), CheckBarriersPass()]
+    drop = LaterPass("drop-breakpoints", having(BreakpointOp, AssertOp))
+    return [
+        CheckWorkgroupPass(backend.slm_limit(target)),
+        *([] if backend.stops_at_breakpoints else [drop]),
+        CanonicalizePass(),
+        CSEPass(),
+        LaterPass("check-barriers", having(BarrierOp)),
+    ]
 
 
 def lower(

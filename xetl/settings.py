@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar, overload
 
-from xetl.errors import LaunchError
+from xetl.errors import LaunchError, suggest
 
 T = TypeVar("T")
 
@@ -194,13 +194,28 @@ class Config:
 
 
 _MOST_BEFORE = 16
+_PREFIX = "XETL_"
 
 config = Config()
 
 
 def variables() -> dict[str, str]:
     """The ``XETL_*`` variables that are set, known or not."""
-    return {n: os.environ[n] for n in sorted(os.environ) if n.startswith("XETL_")}
+    return {n: os.environ[n] for n in sorted(os.environ) if n.startswith(_PREFIX)}
+
+
+def misspelt_variables() -> dict[str, str | None]:
+    """The ``XETL_*`` variables that are set and no settings: what was meant, if near.
+
+    Programs may have such variables of their own: what follows ``XETL_`` must be near.
+    """
+    every = vars(Config).values()
+    ours = {each.variable for each in every if isinstance(each, Setting)}
+    known = {variable.removeprefix(_PREFIX) for variable in ours}
+    unknown = {n.removeprefix(_PREFIX) for n in variables()} - known
+    found = {name: suggest(name, known) for name in sorted(unknown)}
+    hints = {name: m and f"did you mean `{_PREFIX}{m}`?" for name, m in found.items()}
+    return {_PREFIX + name: hint for name, hint in hints.items()}
 
 
 @contextmanager

@@ -3,12 +3,14 @@
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
+from xetl import xetile
 from xetl.codegen.division import check_divisions
-from xetl.codegen.llvm import ll
-from xetl.codegen.types import I32
+from xetl.codegen.types import I32, ll
 from xetl.errors import InternalError
+from xetl.xetile import constexpr
 
 WIDE = ll.VectorType(I32, 4)
 
@@ -89,3 +91,53 @@ def test_lanes_that_do_not_count_divide_by_anything(backend):
     command = [sys.executable, __file__.replace("test_division", "divisions"), backend]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+@xetile.kernel
+def by_constants(X, OUT, N: constexpr, DIVISORS: constexpr):
+    x = xetile.load_tile(xetile.init_tile(X, [0], (N,)))
+    for i, divisor in enumerate(DIVISORS):
+        xetile.store_tile(x // divisor, xetile.init_tile(OUT[0, i], [0], (N,)))
+        xetile.store_tile(x % divisor, xetile.init_tile(OUT[1, i], [0], (N,)))
+        n = X[1]
+        OUT[0, i, N] = n // divisor
+        OUT[1, i, N] = n % divisor
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int32, np.int64, np.uint16], ids=str)
+def test_constants_divide_exactly(dtype):
+    info, divisors = np.iinfo(dtype), (1, 2, 3, 64, -4)
+    some = [
+        info.min,
+        -7,
+        info.min + 1,
+        -65,
+        -64,
+        -63,
+        -2,
+        -1,
+        0,
+        1,
+        2,
+        63,
+        64,
+        info.max,
+    ]
+    x = np.array([each for each in some if each >= info.min], dtype)
+    divisors = divisors[: len(divisors) - (not info.min)]
+    out = np.zeros((2, len(divisors), len(x) + 1), dtype)
+    by_constants[1](x, out, N=len(x), DIVISORS=divisors)
+    y = np.append(x, x[1])
+    for i, divisor in enumerate(divisors):
+        assert (out[0, i] == y // dtype(divisor)).all(), divisor
+        assert (out[1, i] == y % dtype(divisor)).all(), divisor
+
+
+def test_powers_of_two_shift():
+    @xetile.kernel
+    def halved(X):
+        X[0] = X[0] // 8 + X[1] % 16
+
+    text = halved.ir("llvm", "i64[N]")
+    assert "ashr" in text
+    assert "sdiv" not in text

@@ -47,6 +47,14 @@ def test_a_kernel_of_unknown_operations_is_wrong() -> None:
         xetl.load_mlir(KERNEL.replace("gpu.return", "toy.print"))
 
 
+def test_a_misspelt_operation_gets_its_name() -> None:
+    for name, near in (("gpu.retrun", "gpu.return"), ("gpu.yonder", None)):
+        with pytest.raises(IRError, match="is not registered") as caught:
+            xetl.load_mlir(KERNEL.replace("gpu.return", name))
+        wanted = None if near is None else f"did you mean `{near}`?"
+        assert caught.value.help == wanted
+
+
 def test_other_mistakes_of_the_host_are_mistakes() -> None:
     host = "func.func @main() { %c = arith.constant 1 : index return"
     with pytest.raises(IRError):

@@ -109,7 +109,7 @@ func.func @f(%t: !xetile.tile<8x8xf16>) {
   return
 }
 // -----
-// CHECK: the left side has (8,) columns, the right side (4,) rows
+// CHECK: the left side has 8 columns, the right side 4 rows
 func.func @f(%a: vector<8x8xf16>, %b: vector<4x8xf16>) {
   %c = xetile.tile_mma %a, %b : vector<8x8xf16>, vector<4x8xf16> -> vector<8x8xf32>
   return

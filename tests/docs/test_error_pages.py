@@ -5,8 +5,11 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+import textwrap
 from pathlib import Path
+from runpy import run_path
 
+import numpy as np
 import pytest
 
 from xetl import errors
@@ -60,6 +63,62 @@ def test_every_code_has_a_page_and_every_page_a_code() -> None:
 def test_only_errors_of_ours_may_lack_a_code_of_their_own() -> None:
     found = [each for each in errors_without_code() if each[2] != "InternalError"]
     assert not found
+
+
+KERNEL = """\
+import numpy as np
+import xetl
+from xetl import xetile
+from xetl.xetile import bf16, constexpr, f16, f32, i32
+
+def plain_helper(v):
+    return v
+
+@xetile.function
+def endless(v):
+    return endless(v)
+
+@xetile.kernel(grid=1)
+def k(X, A, n: int, BM: constexpr = 4):
+    t = xetile.init_tile(X, [0, 0], (8, 4))
+    v = xetile.load_tile(t)
+"""
+BEFORE = {
+    "X0201": "a = xetile.zeros((32, 64)); acc = b = xetile.zeros((32, 128))",
+    "X0202": "a, b = xetile.zeros((32, 64)), xetile.zeros((16, 64))",
+    "X0205": "a = xetile.zeros((4, 4))",
+    "X0206": "X = A",
+    "X0208": "t = xetile.init_tile(X, [0, 0], (4, 8))",
+    "X0210": "v = xetile.zeros((8,))",
+    "X0302": "a, b = v.to(f16), v.to(bf16)",
+    "X0306": "t = xetile.init_tile(X[0], xetile.arange(4))",
+    "X0311": "acc = v.to(bf16)",
+    "X0312": "v = v.to(f16); t = xetile.init_tile(A[0], [0, 0], (8, 4))",
+    "X0314": "a, b = v.to(f16), xetile.zeros((4, 8))",
+    "X0315": "i = 3",
+    "X0505": "A, B = X, X",
+}
+"""Lines before an example that needs more than the kernel has."""
+
+ELSEWHERE = {"X0108", "X0401", "X0405", "X0408", "X0506", "X0609", "X0611", "X0612"}
+"""Examples that are no lines of that kernel."""
+
+
+@pytest.mark.parametrize(
+    "path",
+    [p for p in sorted(PAGES.glob("X0[1-6]*.md")) if p.stem not in ELSEWHERE],
+    ids=lambda p: p.stem,
+)
+def test_an_example_of_a_kernel_has_this_error(path: Path, tmp_path: Path) -> None:
+    example = path.read_text().split("```python\n")[1].split("```")[0]
+    lines = f"{BEFORE.get(path.stem, '')}\n{example}"
+    file = tmp_path / "example.py"
+    file.write_text(KERNEL + textwrap.indent(lines, "    "))
+    kernel = run_path(str(file))["k"]
+    x, a = np.zeros((8, 8), np.float32), np.zeros((2, 8, 4), np.float16)
+    with pytest.raises(errors.CompileError) as caught:
+        kernel(x, a, 3, backend="reference")
+    assert caught.value.code == path.stem
 
 
 @pytest.mark.parametrize("path", sorted(PAGES.glob("*.md")), ids=lambda p: p.stem)

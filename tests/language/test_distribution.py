@@ -7,7 +7,7 @@ from collections import Counter
 from math import prod
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from xetl.language.distribution import (
@@ -222,7 +222,6 @@ def cases(draw: st.DrawFn) -> tuple[tuple[int, ...], Layout]:
     return tuple(shape), Layout(tuple(counts), tuple(sizes), order=order)
 
 
-@settings(deadline=None)
 @given(cases())
 def test_it_is_what_dealing_gives(case) -> None:
     shape, layout = case
@@ -234,7 +233,6 @@ def test_it_is_what_dealing_gives(case) -> None:
         assert len(found) == prod(rounds(shape, layout))
 
 
-@settings(deadline=None)
 @given(cases())
 def test_every_element_has_owners_and_one_of_them_is_first(case) -> None:
     shape, layout = case
@@ -251,7 +249,6 @@ def test_every_element_has_owners_and_one_of_them_is_first(case) -> None:
     assert set(firsts.values()) == {1}
 
 
-@settings(deadline=None)
 @given(cases())
 def test_ids_and_places_are_one_to_one(case) -> None:
     _, layout = case
@@ -260,7 +257,6 @@ def test_ids_and_places_are_one_to_one(case) -> None:
     assert [layout.linear(place) for place in places] == list(range(layout.subgroups))
 
 
-@settings(deadline=None)
 @given(cases(), st.integers(1, 3), st.integers(1, 2), st.integers(1, 2))
 def test_the_lanes_of_a_subgroup_split_what_it_owns(case, lanes, size, turns) -> None:
     shape, base = case
@@ -290,7 +286,6 @@ def test_the_lanes_of_a_subgroup_split_what_it_owns(case, lanes, size, turns) ->
         assert sorted(held) == sorted(spans)
 
 
-@settings(deadline=None)
 @given(st.integers(1, 40), st.integers(1, 8), st.integers(1, 8))
 def test_what_spreads_is_what_can_be_dealt_evenly(extent, count, size) -> None:
     """Legal: parts of full size, and everyone holds as many, each shared as often."""
@@ -302,7 +297,6 @@ def test_what_spreads_is_what_can_be_dealt_evenly(extent, count, size) -> None:
     assert spreads(extent, count, size) == even
 
 
-@settings(deadline=None)
 @given(cases())
 def test_whole_gives_everything_to_everyone(case) -> None:
     shape, layout = case

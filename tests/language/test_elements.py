@@ -65,6 +65,22 @@ def test_of_rank_three(backend: str) -> None:
     np.testing.assert_array_equal(out, expected[range(4), range(4), range(4)])
 
 
+@xetile.kernel(grid=1)
+def of_a_matrix_of_values(X, OUT, n: int):
+    v = xetile.load_tile(xetile.init_tile(X, [0, 0], (6, 8)))
+    OUT[0] = v[2, 3]
+    OUT[1] = v[-1, n]
+    OUT[2] = v[1:, 2:5][3, 0]
+    xetile.store_tile(v[0][3, None], xetile.init_tile(OUT, [3], (1,)))
+
+
+@ALL
+def test_an_element_of_a_matrix_of_values(backend: str) -> None:
+    x, out = matrix("f32", (6, 8)), np.zeros(4, np.float32)
+    of_a_matrix_of_values(x, out, 7, backend=backend)
+    np.testing.assert_array_equal(out, [x[2, 3], x[-1, 7], x[4, 2], x[0, 3]])
+
+
 @xetile.kernel(grid=lambda m: m.X.shape[0])
 def stores(X, SUMS, COUNT, n: int):
     row = xetile.program_id(0)

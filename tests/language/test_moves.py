@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.frontend.page import computed, matrix
+from tests.frontend.page import NUMPY, computed, matrix
 from xetl import xetile
 from xetl.xetile import constexpr
 
@@ -97,6 +97,51 @@ def test_argsort_is_stable(descending: bool, backend: str) -> None:
     order = lambda a, b: xetile.argsort(a, 1, descending)  # noqa: E731
     found = computed(order, a, a, "i32", backend)
     np.testing.assert_array_equal(found, np.argsort(key, 1, kind="stable"))
+
+
+@ALL
+@pytest.mark.parametrize("descending", [False, True])
+def test_zeros_of_both_signs_are_equals(descending: bool, backend: str) -> None:
+    a = np.array([[0.0, -0.0, -0.0, 0.0, 1.0, -1.0, -0.0]], np.float32)
+    order = lambda a, b: xetile.argsort(a, 1, descending)  # noqa: E731
+    found = computed(order, a, a, "i32", backend)
+    key = -a if descending else a
+    np.testing.assert_array_equal(found, np.argsort(key, 1, kind="stable"))
+
+
+def edges(dtype: str, shape: tuple[int, int]) -> np.ndarray:
+    """Numbers that differ in one half or in both, equals, and the ends."""
+    ends = [-np.inf, np.inf, -0.0, np.nan]
+    if dtype != "f64":
+        info = np.iinfo(NUMPY[dtype])
+        ends = [info.min, info.max, info.max - 1, 0]
+    some = [1, 2, 1 << 32, (1 << 32) + 1, 1 << 62, *ends]
+    return np.random.default_rng(1).choice(np.array(some, NUMPY[dtype]), shape)
+
+
+@ALL
+@pytest.mark.parametrize("dtype", ["i64", "u64", "f64"])
+@pytest.mark.parametrize(("axis", "descending"), [(0, True), (1, False)])
+def test_order_of_64_bits(axis: int, descending: bool, dtype: str, backend: str):
+    a = edges(dtype, (9, 11))
+    key = a if not descending else -a if dtype == "f64" else ~a
+    order = lambda a, b: xetile.argsort(a, axis, descending)  # noqa: E731
+    found = computed(order, a, a, "i32", backend)
+    np.testing.assert_array_equal(found, np.argsort(key, axis, kind="stable"))
+
+
+@ALL
+@pytest.mark.parametrize("dtype", ["i64", "u64", "f64"])
+def test_the_largest_of_64_bits(dtype: str, backend: str) -> None:
+    a = edges(dtype, (3, 12))
+    key = -a if dtype == "f64" else ~a
+    wanted = np.argsort(key, 1, kind="stable")[:, :5]
+    values = lambda a, b: xetile.topk(a, 5)[0]  # noqa: E731
+    found = computed(values, a, a, dtype, backend, columns=5)
+    np.testing.assert_array_equal(found, np.take_along_axis(a, wanted, 1))
+    indices = lambda a, b: xetile.topk(a, 5)[1]  # noqa: E731
+    found = computed(indices, a, a, "i32", backend, columns=5)
+    np.testing.assert_array_equal(found, wanted)
 
 
 @xetile.kernel(grid=1, subgroups=[2, 1])

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from xetl import xetile
-from xetl.xetile import constexpr, i64, u32
+from xetl.errors import CompileError
+from xetl.xetile import constexpr, f32, i64, u32
 
 ALL = pytest.mark.parametrize("backend", ["reference", "cpu", "xegpu"])
 
@@ -87,3 +88,34 @@ def test_distributions() -> None:
     assert abs(normal.var() - 1) < 0.1
     assert abs(high.astype(np.float64).mean() / 2**32 - 0.5) < 0.02
     assert not np.array_equal(uniform, drawn(1024, "cpu", seed=43)[0])
+
+
+@xetile.kernel(grid=1)
+def narrow_draws(OUT, N: constexpr):
+    drawn = xetile.rand(42, xetile.arange(N), dtype=OUT.dtype)
+    xetile.store_tile(drawn, xetile.init_tile(OUT, [0], (N,)))
+
+
+@pytest.mark.parametrize("backend", ["reference", "cpu"])
+@pytest.mark.parametrize("dtype", ["f16", "bf16", "f8e4m3", "f8e5m2", "f32", "f64"])
+def test_rounding_does_not_reach_one(dtype: str, backend: str) -> None:
+    out = np.zeros(20_000, xetile.DType.of(dtype).numpy)
+    narrow_draws(out, 20_000, backend=backend)
+    wide = np.zeros(20_000, np.float32)
+    narrow_draws(wide, 20_000, backend=backend)
+    drawn = out.astype(np.float64)
+    assert 0.8 < drawn.max() < 1
+    few = wide < 0.8
+    np.testing.assert_array_equal(out[few], wide[few].astype(out.dtype))
+
+
+@xetile.kernel(grid=1)
+def float_offsets(OUT):
+    xetile.store_tile(
+        xetile.rand(1, xetile.zeros((8,), f32)), xetile.init_tile(OUT, [0], (8,))
+    )
+
+
+def test_offsets_are_integers() -> None:
+    with pytest.raises(CompileError, match="must be integers, not f32"):
+        float_offsets(np.zeros(8, np.float32))

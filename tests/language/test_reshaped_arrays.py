@@ -49,7 +49,7 @@ def test_a_row_with_a_step_keeps_it(backend: str) -> None:
     assert not y[3:].any()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     shape=st.tuples(*[st.sampled_from([0, 1, 2, 3, 5])] * 3),
     steps=st.tuples(*[st.sampled_from([1, 1, 2, -1])] * 3),

@@ -267,7 +267,7 @@ LAYOUTS = {
 
 
 @pytest.mark.slow
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     formats=st.tuples(st.sampled_from(list(SMALL)), st.sampled_from(list(SMALL))),
     extents=st.tuples(*(st.integers(1, 70) for _ in range(3))),

@@ -18,7 +18,7 @@ from xetl import xetile
 
 BACKENDS = ["reference", "cpu", pytest.param("xegpu", marks=pytest.mark.slow)]
 UNIT = {np.float16: 2.0**-11, ml_dtypes.bfloat16: 2.0**-8, np.float32: 2.0**-24}
-few = settings(max_examples=10, deadline=None)
+few = settings(max_examples=10)
 sizes = st.integers(1, 70)
 
 

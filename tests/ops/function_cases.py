@@ -227,8 +227,11 @@ CASES = [
     *(
         Case(
             "scatter_add",
-            lambda dtype, dim=dim: (X(dtype), dim, indices(4, 6, 7), Y(dtype)),
+            lambda dtype, dim=dim, shape=shape: (
+                (X(dtype), dim, indices(*shape), Y(dtype))
+            ),
         )
+        for shape in ((4, 6, 7), (3, 5, 7))
         for dim in (0, 1, -1)
     ),
     *(

@@ -116,6 +116,24 @@ def test_large_scores_do_not_overflow() -> None:
     np.testing.assert_allclose(out, exact(q, k, v, False), rtol=1e-3, atol=1e-1)
 
 
+@pytest.mark.parametrize("scale", [1e7, 1e8, -1e30, 0.0, 1e-40])
+def test_large_scales_leave_the_largest_score(scale: float) -> None:
+    """Scores are whole and small, so that they are exact; equals share."""
+    q, k = (np.round(normal(1, n, 8, seed=n) * np.float32(2)) for n in (5, 300))
+    v = normal(1, 300, 4)
+    out = scaled_dot_product_attention(q, k, v, scale=scale)
+    np.testing.assert_allclose(out, exact(q, k, v, False, scale), rtol=0, atol=1e-5)
+
+
+def test_equal_scores_count_alike_in_all_blocks() -> None:
+    """Whatever becomes of a block's rounding, it must not add up over later ones."""
+    q = np.full((1, 1, 8), 100.1, np.float32)
+    k = np.full((1, 6400, 8), 7.3, np.float32)
+    v = np.arange(6400, dtype=np.float32).reshape(1, -1, 1) / 6400
+    out = scaled_dot_product_attention(q, k, v, scale=0.977)
+    np.testing.assert_allclose(out, exact(q, k, v, False), rtol=1e-5)
+
+
 def test_keys_that_no_score_reaches() -> None:
     """The first block of keys is infinitely far off, as a mask in the data makes it."""
     q, k, v = np.ones((1, 3, 4), np.float32), normal(1, 300, 4), normal(1, 300, 4)

@@ -76,3 +76,17 @@ def test_what_is_refused() -> None:
             call()
         assert caught.value.code == code
         assert caught.value.file == __file__
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+def test_no_rows(reduction: str) -> None:
+    x, w, b = (each.requires_grad_() for each in made(torch.float32))
+    none = labels()[:0]
+    found = ops.linear_cross_entropy(x[:0], w, none, linear_bias=b, reduction=reduction)
+    scores = torch.nn.functional.linear(x[:0], w, b)
+    wanted = torch.nn.functional.cross_entropy(scores, none, reduction=reduction)
+    torch.testing.assert_close(found, wanted, equal_nan=True)
+    found = torch.autograd.grad(
+        ops.linear_cross_entropy(x[:0], w, none, linear_bias=b, reduction="sum"), (w, b)
+    )
+    assert not any(each.any() for each in found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import Any
 
@@ -246,6 +247,11 @@ def test_numbers_of_no_dimension_and_no_elements() -> None:
     assert ops.relu(torch.tensor(-2.0)).item() == 0
     assert ops.relu(np.array(2.0, np.float32)).shape == ()
     assert ops.gelu(torch.empty(0, 3)).shape == (0, 3)
+    none = torch.empty(0, 5), torch.empty(0, dtype=torch.int64)
+    for loss in ("cross_entropy", "nll_loss"):
+        for reduction, wanted in (("sum", 0.0), ("mean", math.nan)):
+            found = getattr(ops, loss)(*none, reduction=reduction)
+            torch.testing.assert_close(found, torch.tensor(wanted), equal_nan=True)
     x = torch.empty(0, 18, requires_grad=True)
     w = torch.ones(18, requires_grad=True)
     ops.layer_norm(x, (18,), w).sum().backward()
@@ -346,3 +352,38 @@ def test_a_tensor_that_outlives_its_transform() -> None:
     found = ops.relu(left[0])
     assert torch.equal(found, torch.relu(left[0]))
     assert found.requires_grad
+
+
+@pytest.mark.parametrize("columns", [16, 100, 1024, 1500])
+@pytest.mark.parametrize("number", [0.7, 1000.1])
+def test_rows_of_equal_numbers(columns: int, number: float) -> None:
+    """The rounding of a mean is not divided by a deviation of nothing."""
+    x = torch.full((33, columns), number, requires_grad=True)
+    w, b = (torch.ones(columns, requires_grad=True) for _ in range(2))
+    grad = torch.rand(33, columns, generator=torch.Generator().manual_seed(0))
+    found = ops.layer_norm(x, (columns,), w, b)
+    torch.testing.assert_close(found, torch.ones(33, columns), rtol=0, atol=1e-5)
+    by_x, by_w, by_b = torch.autograd.grad(found, (x, w, b), grad)
+    torch.testing.assert_close(by_w, torch.zeros(columns), rtol=0, atol=1e-5)
+    torch.testing.assert_close(by_b, grad.sum(0))
+    exact = (grad - grad.mean(1, keepdim=True)) * 1e5**0.5
+    torch.testing.assert_close(by_x, exact, rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize("dim", [0, 1, (0, 1)])
+@pytest.mark.parametrize("mean", [0.0, 1000.1, 3e4])
+def test_a_variance_beside_a_large_mean(
+    mean: float, dim: int | tuple[int, ...]
+) -> None:
+    x = mean + torch.rand(1500, 70, generator=torch.Generator().manual_seed(0)) / 50
+    exact = torch.var(x.double(), dim)
+    torch.testing.assert_close(ops.var(x, dim).double(), exact, rtol=1e-4, atol=0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("given", [torch.int64, torch.uint8, torch.bool])
+def test_mean_of_integers(given: Any, dtype: Any) -> None:
+    x = (torch.arange(60).reshape(3, 4, 5) % 7 - int(given is torch.int64)).to(given)
+    for dim in (0, 1, -1):
+        found = ops.mean(x, dim, dtype=dtype)
+        close(found, torch.mean(x, dim, dtype=dtype), BOUNDS[dtype])

@@ -249,14 +249,14 @@ any_shape = given(
 )
 
 
-@settings(max_examples=25, deadline=None)  # some examples compile
+@settings(max_examples=25)  # some examples compile
 @any_shape
 def test_any_shape(**shape: Any) -> None:
     check_shape(**shape)
 
 
 @pytest.mark.slow
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @any_shape
 def test_many_shapes(**shape: Any) -> None:
     check_shape(**shape)

@@ -341,3 +341,24 @@ def test_convolutions(general: list[str]) -> None:
         wanted = functional.conv1d(x, weight, padding=1)
         torch.testing.assert_close(out, wanted, atol=1e-5, rtol=1e-5)
     assert general == ["convolution"] * 4
+
+
+def test_losses_of_few_rows(general: list[str]) -> None:
+    x, weight, row = matrix(12, 8), matrix(5, 8), matrix(5)
+    labels = torch.arange(12) % 5
+    labels[::4] = -100
+    trained = [each.clone().requires_grad_() for each in (x, weight)]
+    functional = torch.nn.functional
+    wanted = functional.cross_entropy(functional.linear(*trained), labels)
+    slopes = torch.autograd.grad(wanted, trained)
+    for _ in range(3):
+        loss = ops.linear_cross_entropy(*trained, labels)
+        torch.testing.assert_close(loss, wanted)
+        torch.testing.assert_close(torch.autograd.grad(loss, trained), slopes)
+        torch.testing.assert_close(ops.linear_cross_entropy(x, weight, labels), wanted)
+        biased = ops.linear_cross_entropy(x, weight, labels, linear_bias=row)
+        scores = functional.linear(x, weight, row)
+        torch.testing.assert_close(biased, functional.cross_entropy(scores, labels))
+        arrays = [each.numpy() for each in (x, weight, labels)]
+        assert np.allclose(ops.linear_cross_entropy(*arrays), wanted.item())
+    assert general == ["fused_class_loss"] * 4

@@ -13,8 +13,8 @@ from xetl.ops import recycling
 
 torch = pytest.importorskip("torch")
 
-ROWS, COLUMNS = 2048, 1024
-"""8 MB: the least that is kept."""
+ROWS, COLUMNS = 1024, 1024
+"""4 MB: the least that is kept."""
 
 
 def some(number: float, *, tensor: bool) -> Any:

@@ -165,8 +165,10 @@ def test_methods_of_dataclasses_are_made_when_they_are_called(
         (folder / f"{name}.py").write_text(LATER)
     usual = import_whole(f"{package}.usual")
     assert list(inspect.signature(usual.Pair).parameters) == ["left", "right"]
+    assert usual.Pair.__doc__ == "Pair(left: int, right: float = 2.0)"
     monkeypatch.setattr(imports, "PATIENT", (package,))
     later = import_whole(f"{package}.later")
+    assert later.Pair.__doc__ == "Pair"  # to write it down takes as long as a method
     empty = vars(later.Pair)["__eq__"]
     pair, triple, free = later.Pair(1), later.Triple(1), later.Free(1)
     assert pair == later.Pair(1) != later.Pair(2)
@@ -204,6 +206,8 @@ def test_what_was_loaded_is_old_at_once_and_what_was_frozen_stays(package: str) 
     (folder / "many.py").write_text("objects = [[] for _ in range(5000)]\n")
     (folder / "more.py").write_text("objects = [[] for _ in range(5000)]\n")
     seen: list[int] = []
+    gc.unfreeze()  # what conftest.py froze
+    gc.collect()
     gc.callbacks.append(lambda phase, _: seen.append(len(gc.get_objects(0))))
     try:
         import_whole(f"{package}.many")

@@ -5,13 +5,14 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import xetl
-from xetl.errors import IRError, LaunchError, MissingKernelError
+from xetl.errors import CheckError, IRError, LaunchError, MissingKernelError
 
 TILE = "!xetile.tile<16x16xf32>"
 COPY = f"""
@@ -124,6 +125,12 @@ WRONG_CALLS: dict[str, tuple[str, Callable[[Any, Any, Any], object]]] = {
     "`grd=`": ("X0804", lambda k, a, b: k[1](a, b, 3, grd=1)),
     "without a grid": ("X0802", lambda k, a, b: k(a, b, 3)),
     "empty grid": ("X0802", lambda k, a, b: k[(1, 1, 1), (0, 1, 1)](a, b, 3)),
+    "grid of 4 sizes": ("X0802", lambda k, a, b: k[[1, 1, 1, 1]](a, b, 3)),
+    "bound without a grid": ("X0802", lambda k, a, b: k.bind(a, b, 3)),
+    "interpreted without": ("X0802", lambda k, a, b: k.interpret(a, b, 3)),
+    "no check called": ("X0817", lambda k, a, b: k.interpret(a, b, 3, check="x")),
+    "not on `cpu`": ("X0810", lambda k, a, b: k.interpret(a, b, 3, backend="cpu")),
+    "`grdd=`": ("X0804", lambda k, a, b: k.bind(a, b, 3, grid=1, grdd=2)),
     "3 grids": ("X0802", lambda k, a, b: k[(1,), (1,), (1,)](a, b, 3)),
 }
 
@@ -181,3 +188,74 @@ def test_kernels_of_one_name_are_called_by_their_modules() -> None:
         library["k"]
     with pytest.raises(MissingKernelError, match="no kernel called `b::l`"):
         library["b::l"]
+
+
+@pytest.mark.parametrize("backend", ["reference", "cpu"])
+def test_a_plan(backend: str) -> None:
+    a, b = arrays()
+    kernel = xetl.load_mlir(COPY)["copy"]
+    plan = kernel.bind(a, b, 3, grid=[1, 1], subgroups=1, backend=backend)
+    assert not b.any()
+    for _ in range(2):
+        a += 1
+        plan()
+        assert np.array_equal(a, b)
+
+
+def test_code_for_any_arguments_is_that_of_a_launch(tmp_path: Path) -> None:
+    kernel = xetl.load_mlir(COPY)["copy"]
+    kernel.warmup()
+    a, b = arrays()
+    with xetl.no_compile():
+        kernel[1](a, b, 3, backend="cpu")
+        assert kernel.stats(a, b, 3, grid=1).code_bytes
+    assert np.array_equal(a, b)
+    described = str(kernel.stats(target="avx2"))
+    assert described.startswith("copy, compiled by `cpu` for `avx2`\n  compile_ms")
+
+
+def test_interpreting() -> None:
+    a, b = arrays()
+    kernel = xetl.load_mlir(COPY)["copy"]
+    kernel.interpret(a, b, 3, grid=1)
+    assert np.array_equal(a, b)
+    b[:] = 0
+    with pytest.raises(CheckError, match="is written by program") as caught:
+        kernel.interpret(a, b, 3, grid=2)
+    assert caught.value.line == 7
+    assert "xetile.store_tile %v, %u" in str(caught.value)
+    assert not b.any()
+
+
+DOUBLED = """
+func.func private @unused(%x: f32) -> f32 { return %x : f32 }
+func.func private @inner(%v: vector<8x16xf32>) -> vector<8x16xf32> {
+  %w = arith.addf %v, %v : vector<8x16xf32>
+  return %w : vector<8x16xf32>
+}
+func.func private @outer(%v: vector<8x16xf32>) -> vector<8x16xf32> {
+  %w = func.call @inner(%v) : (vector<8x16xf32>) -> vector<8x16xf32>
+  return %w : vector<8x16xf32>
+}
+func.func @first(%a: memref<8x16xf32>) {
+  %t = xetile.init_tile %a[0, 0] : memref<8x16xf32> -> !xetile.tile<8x16xf32>
+  %v = xetile.load_tile %t : !xetile.tile<8x16xf32> -> vector<8x16xf32>
+  %w = func.call @outer(%v) : (vector<8x16xf32>) -> vector<8x16xf32>
+  xetile.store_tile %w, %t : vector<8x16xf32>, !xetile.tile<8x16xf32>
+  return
+}
+func.func @second(%a: memref<8x16xf32>) {
+  return
+}
+"""
+
+
+@pytest.mark.parametrize("target", ["avx2", "pvc"])
+def test_a_kernel_comes_with_the_functions_that_it_calls_alone(target: str) -> None:
+    kernel = xetl.load_mlir(DOUBLED)["first"]
+    text = kernel.ir("xetile", target=target)
+    assert "@inner" in text
+    assert "@outer" in text
+    assert "@second" not in text
+    assert "@unused" not in text
+    assert kernel.ir("asm" if target == "avx2" else "spirv", target=target)

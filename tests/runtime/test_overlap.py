@@ -39,7 +39,7 @@ def bytes_of(array: np.ndarray) -> list[int]:
 
 
 @given(strided(), strided())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_overlap_is_exact(left: np.ndarray, right: np.ndarray) -> None:
     expected = bool(set(bytes_of(left)) & set(bytes_of(right)))
     assert overlap(describe(left), describe(right)) == expected
@@ -47,7 +47,7 @@ def test_overlap_is_exact(left: np.ndarray, right: np.ndarray) -> None:
 
 
 @given(strided())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_overlap_with_itself_is_exact(array: np.ndarray) -> None:
     places = bytes_of(array)
     assert overlaps_itself(describe(array)) == (len(set(places)) < len(places))

@@ -185,6 +185,19 @@ def test_stats() -> None:
     assert f"code_bytes   {found.code_bytes}" in str(found)
 
 
+@xetile.kernel
+def scaled(X, Y, factor=2.0):
+    x = xetile.load_tile(xetile.init_tile(X, [0, 0], (16, 16)))
+    xetile.store_tile(x * factor, xetile.init_tile(Y, [0, 0], (16, 16)))
+
+
+def test_stats_of_a_description_beside_a_default() -> None:
+    for target in ("host", "pvc"):
+        assert scaled.stats("f32[M,N] f32[M,N]", target=target).target == target
+        found = scaled.stats("f32[M,N] f32[M,N]", target=target, factor=3.0)
+        assert found.target == target
+
+
 def test_stats_count_shared_memory() -> None:
     assert shared.stats(x()).slm_bytes == 16 * 16 * 4 + 8 * 16
 
@@ -356,6 +369,15 @@ def test_of_a_text_as_well() -> None:
     k = xetl.load_mlir(text)["k"]
     assert "Capability" in k.ir("spirv", target="bmg")
     assert "xegpu.load_nd" in k.ir("xegpu")
+
+
+def test_what_is_said_of_all_programs_of_a_text_stands_at_its_head() -> None:
+    text = Path(__file__, "../../conformance/sg_calls.mlir").resolve().read_text()
+    said = xetl.load_mlir(text)["k"].explain(target="avx2")
+    (about,) = [each for each in said.remarks if each.topic == "programs"]
+    assert about.source.strip().startswith("gpu.func @k")
+    assert f"{about.line} | {about.source}" in str(said)
+    assert "(no line)" not in str(said)
 
 
 @kernel

@@ -51,3 +51,12 @@ def test_what_is_missing_is_said(xetl: Any) -> None:
         done = xetl("bench", f"{FILE}:gemm", *words)
         assert done.exit_code == 2
         assert answer in done.stderr
+
+
+def test_a_kernel_without_a_grid(xetl: Any) -> None:
+    words = (f"{FILE}:scale", "f32[M,16] f64 i64 i1 f32[M,16]", "--size", "M=4")
+    trials = ("--try", "X=1")
+    for command, rest in (("bench", ()), ("tune", trials)):
+        done = xetl(command, *words, *rest)
+        assert done.exit_code == 2
+        assert "`scale` declares no grid: give one, such as --grid" in done.stderr

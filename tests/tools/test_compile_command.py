@@ -213,6 +213,7 @@ def test_what_the_json_says(xetl: Any, tmp_path: Path) -> None:
         "dtype": "bf16",
         "rank": 2,
         "dimension_of_stride_1": 1,
+        "needed": [["stride", 1, 1]],
         "stored": False,
     }
     assert facts["arguments"][2]["stored"]
@@ -309,7 +310,10 @@ def test_wrong_command_lines(
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize(("target", "name"), [("pvc", "k.so"), ("avx2", "k.spv")])
+@pytest.mark.parametrize(
+    ("target", "name"),
+    [("pvc", "k.so"), ("pvc", "k.txt"), ("avx2", "k.spv"), ("avx2", "k.txt")],
+)
 def test_files_of_another_kind(
     xetl: Any, tmp_path: Path, target: str, name: str
 ) -> None:
@@ -319,6 +323,42 @@ def test_files_of_another_kind(
     suffix = Path(name).suffix
     assert f"compiled for `{target}` is no `{suffix}` file: write -o" in result.stderr
     assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_in_place_of_a_file(xetl: Any, tmp_path: Path) -> None:
+    words = ("compile", f"{FILE}:scale", SCALE, "--target", "avx2")
+    result = xetl(*words, "-o", f"{tmp_path}/")
+    assert result.exit_code == 2
+    assert f"is a folder: write -o {tmp_path}/scale.o" in result.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_header_names_no_file_that_is_not_there(xetl: Any, tmp_path: Path) -> None:
+    words = ("compile", f"{FILE}:scale", SCALE, "--target", "avx2")
+    assert xetl(*words, "-o", str(tmp_path / "other.o")).exit_code == 0
+    assert "scale.o" not in (tmp_path / "other.h").read_text()
+
+
+def test_the_header_checks_what_the_types_of_a_text_say(
+    xetl: Any, tmp_path: Path
+) -> None:
+    (tmp_path / "k.mlir").write_text("func.func @k(%a: memref<8x?xf32>) { return }")
+    words = ("compile", str(tmp_path / "k.mlir"), "--target", "avx2")
+    assert xetl(*words, "-o", str(tmp_path / "k.o")).exit_code == 0
+    header = (tmp_path / "k.h").read_text()
+    assert "if (a_shape[0] != 8) return XETL_ERROR_SHAPE;" in header
+    assert "if (a_shape[1] > 1 && a_strides[1] != 1) return XETL_ERROR_STRIDE" in header
+
+
+def test_a_second_file_of_one_package_is_said(xetl: Any, tmp_path: Path) -> None:
+    words = ("compile", f"{FILE}:scale", SCALE, "--target", "avx2", "-o")
+    assert not xetl(*words, str(tmp_path / "a.o")).stderr
+    result = xetl(*words, str(tmp_path / "b.o"))
+    assert result.exit_code == 0
+    assert "scale.pc` was for a.o and is for b.o now; --name" in result.stderr
+    assert "}/b.o" in (tmp_path / "scale.pc").read_text()
+    assert not xetl(*words, str(tmp_path / "c.o"), "--name", "c").stderr
+    assert not xetl(*words, str(tmp_path / "b.so")).stderr
 
 
 def test_a_folder_that_is_not_there(xetl: Any, tmp_path: Path) -> None:

@@ -131,8 +131,27 @@ def test_outputs_are_their_own(product: shipped.Kernel) -> None:
     c.flags.writeable = False
     with pytest.raises(ValueError, match="`C` must have memory that may be written"):
         product(a, x(4, 4), c)
+
+
+@pytest.mark.parametrize("grid", [(1, 1, 1, 1), (), "x", 1.5, (1, "x"), None, (1, -1)])
+def test_wrong_grids(product: shipped.Kernel, grid: Any) -> None:
     with pytest.raises(ValueError, match="it must be one to three sizes"):
-        product[1, 1, 1, 1](a, x(4, 4), x(4, 4))
+        product[grid](x(4, 4), x(4, 4), x(4, 4))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("double", "x"), ("double", 1j), ("n", "x"), ("n", 1.5), ("n", 1 << 63)],
+)
+def test_wrong_numbers(wheel: Path, tmp_path: Path, name: str, value: object) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path)
+    facts = json.loads((tmp_path / "fast" / "kernels.json").read_text())
+    scaled = shipped.Kernel(facts["scale"], tmp_path / "fast")
+    names = [each["name"] for each in facts["scale"]["arguments"]]
+    given = dict(zip(names, (x(3, 16), 2.5, 4, True, x(3, 16)))) | {name: value}
+    with pytest.raises(TypeError, match=f"`{name}` is .*: it must be"):
+        scaled[3](**given)
 
 
 def test_a_processor_that_is_too_old(
@@ -143,6 +162,43 @@ def test_a_processor_that_is_too_old(
         ImportError, match="does not run on this processor, which lacks"
     ):
         product(x(4, 4), x(4, 4), x(4, 4))
+
+
+FIXED = """
+func.func @moved(%a: memref<8x16xf32>, %b: memref<?x?xf32, strided<[?, 1]>>) {
+  %t = xetile.init_tile %a[0, 0] : memref<8x16xf32> -> !xetile.tile<8x16xf32>
+  %v = xetile.load_tile %t : !xetile.tile<8x16xf32> -> vector<8x16xf32>
+  %p, %o, %s:2, %d:2 = memref.extract_strided_metadata %b
+    : memref<?x?xf32, strided<[?, 1]>>
+    -> memref<f32>, index, index, index, index, index
+  %u = xetile.init_tile %b[0, 0], [%s#0, %s#1], [%d#0, 1]
+    : memref<?x?xf32, strided<[?, 1]>> -> !xetile.tile<8x16xf32>
+  xetile.store_tile %v, %u : vector<8x16xf32>, !xetile.tile<8x16xf32>
+  return
+}
+"""
+
+
+def test_what_the_types_of_a_text_say_is_checked(xetl: Any, tmp_path: Path) -> None:
+    (tmp_path / "moved.mlir").write_text(FIXED)
+    words = ("--wheel", "--target", "avx2", "-o", str(tmp_path))
+    assert xetl("compile", str(tmp_path / "moved.mlir"), *words).exit_code == 0
+    (made,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(made) as archive:
+        archive.extractall(tmp_path)
+    facts = json.loads((tmp_path / "moved" / "kernels.json").read_text())["moved"]
+    moved = shipped.Kernel(facts, tmp_path / "moved")
+    a, b = np.arange(128, dtype="f4").reshape(8, 16), x(9, 20)
+    moved[1](a, b[:, 1:])
+    assert (b[:8, 1:17] == a).all()
+    assert b[8:].all()
+    for wrong, out, why in (
+        (a[:7], b, "`a` must have size 8 in dimension 0, not 7"),
+        (x(8, 32)[:, :16], b, "`a` must have stride 16 in dimension 0, not 32"),
+        (a, x(20, 9).T, "`b` must have stride 1 in dimension 1, not 9"),
+    ):
+        with pytest.raises(ValueError, match=why):
+            moved[1](wrong, out)
 
 
 @pytest.mark.parametrize("threads", [1, 3])

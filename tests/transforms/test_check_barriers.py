@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from xdsl.context import Context
 
@@ -166,14 +166,12 @@ NUMBERS = st.lists(st.integers(0, 3), min_size=4, max_size=4)
 SEEDS = st.integers(0, 1 << 32)
 
 
-@settings(deadline=None)
 @given(SEEDS, NUMBERS, st.integers(0, 3))
 def test_what_hangs_was_refused(seed: int, numbers: list[int], n: int) -> None:
     text = Writer(seed, ids=True).text
     assert refused(text) or not hangs(text, numbers, n), text
 
 
-@settings(deadline=None)
 @given(SEEDS)
 def test_without_an_id_nothing_is_refused(seed: int) -> None:
     text = Writer(seed, ids=False).text

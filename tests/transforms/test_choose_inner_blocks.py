@@ -152,14 +152,14 @@ def test_attention_packs_nothing_in_its_loop():
 # Any kernel -------------------------------------------------------------------------
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, suppress_health_check=list(HealthCheck))
 @given(kernel=kernels(), device=st.sampled_from(DEVICES))
 def test_any_kernel_keeps_its_meaning(kernel, device):
     text, arrays = kernel
     same_meaning(text, (1,), arrays, passes(device), look=is_blocked)
 
 
-@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=10, suppress_health_check=list(HealthCheck))
 @given(kernel=kernels())
 def test_the_cpu_runs_what_is_blocked(kernel):
     text, arrays = kernel

@@ -27,7 +27,7 @@ needs_mlir_opt = pytest.mark.skipif(
     MLIR_OPT is None, reason="mlir-opt is not installed: no second opinion"
 )
 THERE_AND_BACK = [ConvertXetileToVectorPass(), ConvertVectorToXetilePass()]
-many = settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+many = settings(max_examples=30, suppress_health_check=list(HealthCheck))
 
 
 def is_text(name: str, module: ModuleOp) -> None:
@@ -54,7 +54,7 @@ def test_there_and_back_keeps_the_meaning(kernel):
 
 
 @needs_mlir_opt
-@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=10, suppress_health_check=list(HealthCheck))
 @given(kernel=kernels(lowest=0))
 def test_mlir_opt_takes_all_that_became_vectors(kernel):
     module = to_vector(kernel[0])
@@ -203,7 +203,7 @@ gpu.module @m {{ gpu.func @k(%x: memref<20xf32>, %i: memref<2x8xindex>,
 }} }}"""
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(seed=st.integers(0, 999))
 def test_gathers_and_scatters_outside_of_their_base(seed):
     rng = np.random.default_rng(seed)

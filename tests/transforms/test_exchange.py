@@ -26,7 +26,7 @@ DTYPES = [
     *(np.float32, np.float64, np.float16, ml_dtypes.bfloat16),
     *(np.bool_, np.int8, np.int16, np.int32, np.int64, np.uint64),
 ]
-some = settings(max_examples=50, deadline=None)
+some = settings(max_examples=50)
 shapes = st.tuples(st.sampled_from(EXTENTS), st.sampled_from(EXTENTS))
 
 

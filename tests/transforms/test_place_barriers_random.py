@@ -165,14 +165,14 @@ def check(program):
 
 
 @pytest.mark.slow
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(statements, min_size=2, max_size=6))
 def test_random_accesses(program):
     check(program)
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.sampled_from(STEPS),
     st.sampled_from(["columns", "blocks"]),

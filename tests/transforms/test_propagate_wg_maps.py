@@ -44,7 +44,7 @@ def test_a_kernel_of_a_seed_is_mapped_and_means_the_same(seed: int) -> None:
     keeps_its_meaning(kernel_of(seed))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(kernels())
 def test_any_kernel_is_mapped_and_means_the_same(kernel: WorkgroupKernel) -> None:
     keeps_its_meaning(kernel)

@@ -34,7 +34,7 @@ def test_a_seed_gives_a_kernel_that_runs_exactly(seed: int) -> None:
     assert_exact(run(kernel_of(seed)))
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(kernels())
 def test_hypothesis_gives_kernels_that_run_exactly(kernel: WorkgroupKernel) -> None:
     assert_exact(run(kernel))

@@ -16,16 +16,20 @@ from xdsl.ir import Attribute, Operation
 
 from xetl.codegen import division
 from xetl.codegen.emitter import Emit, EmitTable, Emitter
-from xetl.codegen.llvm import BF16, Builder, Type, Value, ll
 from xetl.codegen.types import (
+    BF16,
     F32,
     F64,
     I16,
     I32,
     I64,
+    Builder,
+    Type,
+    Value,
     is_bfloat,
     is_narrow_float,
     like,
+    ll,
     llvm_type,
     repeated,
     scalar_type,

@@ -13,8 +13,7 @@ from typing import Any
 from xdsl.ir import Operation
 
 from xetl.codegen.emitter import Emit, EmitTable, Emitter
-from xetl.codegen.llvm import Builder, Module, Value, ll
-from xetl.codegen.types import repeated
+from xetl.codegen.types import Builder, Module, Value, ll, repeated
 from xetl.dialects.upstream import arith
 from xetl.errors import InternalError
 
@@ -137,8 +136,13 @@ def _remainder(*, is_signed: bool) -> Emit:
 
 
 def _floordiv(em: Emitter, op: Operation) -> None:
-    """One less if something is left and the signs differ."""
+    """One less if something is left and the signs differ; by 2, 4, 8 ... a shift."""
     b, division = em.builder, _Division(em, op, is_signed=True)
+    divisors = set(_numbers(division.right))
+    if len(divisors) == 1 and (divisor := divisors.pop()).bit_count() == 1 <= divisor:
+        bits = repeated(division.type, divisor.bit_length() - 1)
+        em.set(op.results[0], b.ashr(division.left, bits))
+        return
     quotient = division.quotient()
     rest = division.remainder(quotient)
     differs = b.icmp_signed("<", b.xor(rest, division.safe), division.zero)

@@ -13,8 +13,16 @@ from typing import Any, TypeAlias
 
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from xetl.codegen.llvm import Builder, Module, Type, Value, ll
-from xetl.codegen.types import I64, llvm_type, memory_type
+from xetl.codegen.types import (
+    I64,
+    Builder,
+    Module,
+    Type,
+    Value,
+    ll,
+    llvm_type,
+    memory_type,
+)
 from xetl.errors import InternalError
 from xetl.records import record
 

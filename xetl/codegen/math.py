@@ -13,8 +13,7 @@ from xdsl.ir import Operation
 
 from xetl.codegen.arith import in_f32, suffix
 from xetl.codegen.emitter import Emit, EmitTable, Emitter
-from xetl.codegen.llvm import Value, ll
-from xetl.codegen.types import F32, I32, repeated
+from xetl.codegen.types import F32, I32, Value, ll, repeated
 from xetl.dialects.upstream import math
 
 _INTRINSICS = {

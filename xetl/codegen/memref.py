@@ -17,8 +17,15 @@ from xdsl.ir import Attribute, SSAValue
 
 from xetl.codegen.arith import CHOICES, UNSIGNED_ZERO, chosen, in_f32, suffix
 from xetl.codegen.emitter import EmitTable, Emitter, Strided, constant, multiply
-from xetl.codegen.llvm import Value, ll
-from xetl.codegen.types import I1, I8, byte_width, is_narrow_float, memory_type
+from xetl.codegen.types import (
+    I1,
+    I8,
+    Value,
+    byte_width,
+    is_narrow_float,
+    ll,
+    memory_type,
+)
 from xetl.dialects.reduction_kinds import ON_INTEGERS, normalize_kind
 from xetl.dialects.upstream import memref
 from xetl.errors import InternalError

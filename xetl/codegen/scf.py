@@ -8,8 +8,8 @@ from typing import Any
 from xdsl.ir import Operation, SSAValue
 
 from xetl.codegen.emitter import EmitTable, Emitter, Strided, is_constant
-from xetl.codegen.llvm import Value, ll
 from xetl.codegen.memref import refine
+from xetl.codegen.types import Value, ll
 from xetl.dialects.base import memref_type
 from xetl.dialects.upstream import scf
 from xetl.dialects.walk import operations_in

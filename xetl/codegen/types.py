@@ -1,7 +1,11 @@
-"""MLIR types as LLVM types."""
+"""``llvmlite.ir``, and MLIR types as its types.
+
+llvmlite ships no types: they are declared in ``typings/``.
+"""
 
 from __future__ import annotations
 
+from llvmlite import ir as ll
 from xdsl.dialects.builtin import (
     BFloat16Type,
     Float16Type,
@@ -11,13 +15,32 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute
 
-from xetl.codegen.llvm import Type, Value, ll
 from xetl.dialects.kinds_of_types import integer_width, is_vector
+
+Block = ll.Block
+Builder = ll.IRBuilder
+Function = ll.Function
+Module = ll.Module
+Type = ll.Type
+Value = ll.Value
 
 I1, I8, I16, I32, I64 = (ll.IntType(bits) for bits in (1, 8, 16, 32, 64))
 F32, F64, HALF = ll.FloatType(), ll.DoubleType(), ll.HalfType()
 PTR = ll.PointerType()
 
+
+class _BFloatType(ll.HalfType):
+    """``bfloat``, which llvmlite.ir lacks; it has no constants of its own."""
+
+    intrinsic_name = "bf16"
+
+    def __str__(self) -> str:
+        return "bfloat"
+
+
+# llvmlite keeps one instance of each floating type.
+_BFloatType._create_instance()  # pyright: ignore[reportPrivateUsage]
+BF16: Type = _BFloatType()
 
 _SCALARS: dict[type[Attribute], Type] = {
     Float32Type: F32,

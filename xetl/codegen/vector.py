@@ -21,12 +21,14 @@ from xetl.codegen.emitter import (
     splat,
     vector_of,
 )
-from xetl.codegen.llvm import Type, Value, ll
 from xetl.codegen.types import (
     I32,
     I64,
+    Type,
+    Value,
     byte_width,
     is_narrow_float,
+    ll,
     llvm_type,
     memory_type,
 )

@@ -63,7 +63,7 @@ def launch_form(
     """A new module with ``function`` as its kernel, and ``others`` that it calls.
 
     Args:
-        others: functions it may call.
+        others: functions it may call; those that it does not are left out.
         aliases: a number for each argument, equal for the very same view, else -1.
         subgroups: of a workgroup along x, y and z, if it is at subgroup level.
     """
@@ -91,14 +91,26 @@ def launch_form(
     }
     if is_subgroup:
         kernel.attributes[SUBGROUPS] = DenseArrayBase.from_list(i64, list(subgroups))
-    calls = bool(operations_in(body, func.CallOp))
-    callees = [other.clone() for other in others] if calls else []
+    callees = [other.clone() for other in _called(body, others)]
     named = _globals_for(function, kernel)
     inner = Region(Block([*named, kernel, *callees]))
     made = gpu.ModuleOp(function.sym_name.data, inner)
     if STAGE in function.attributes:
         made.attributes[STAGE] = function.attributes[STAGE]
     return ModuleOp([made])
+
+
+def _called(body: Region, others: Sequence[Function]) -> list[Function]:
+    """What a body calls, and what that calls."""
+    found: list[Function] = []
+    bodies = [body]
+    for each in bodies:  # which grows
+        calls = operations_in(each, func.CallOp)
+        names = {call.callee.root_reference.data for call in calls}
+        new = [f for f in others if f.sym_name.data in names and f not in found]
+        found += new
+        bodies += [function.body for function in new]
+    return found
 
 
 def _globals_for(function: Function, kernel: Operation) -> list[Operation]:

@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc, ModuleOp, StringA
 from xdsl.ir import Attribute, Block, Dialect, Operation, Region
 from xdsl.utils.exceptions import ParseError, VerifyException
 
-from xetl.errors import IRError
+from xetl.errors import IRError, suggest
 
 from .kernel_attributes import LEVEL, SUBGROUP, WORKGROUP
 from .parser import XetlParser, make_context
@@ -242,7 +242,7 @@ def parse_error(text: str, parser: XetlParser | None, error: Exception) -> IRErr
     unknown = _UNKNOWN.search(message)
     if unknown is not None:  # the parser stands behind the name by now
         start = max(text.rfind(unknown[1], 0, start), 0)
-        return _unknown(text, unknown[1], message, start)
+        return _unknown(text, unknown[1], message, start, parser)
     if start >= len(text.rstrip()):
         return _at(text, "the text ends too early", start, 1)
     if not _says_what_follows(message) and _begins_line(text, start):
@@ -255,12 +255,22 @@ def _operation_position(parser: XetlParser | None) -> int:
     return 0 if parser is None else parser.operation_position
 
 
-def _unknown(text: str, name: str, message: str, start: int) -> IRError:
+def _unknown(
+    text: str, name: str, message: str, start: int, parser: XetlParser | None
+) -> IRError:
     if name not in OF_LANES:
-        return _at(text, message, start, len(name))
+        return _at(text, message, start, len(name), _near(name, parser))
     message = f"`{name}` works on lanes; a text of XeTile works on whole subgroups"
     help_ = "reduce and broadcast vectors with xetile.reduction and xetile.broadcast"
     return _at(text, message, start, len(name), help_)
+
+
+def _near(name: str, parser: XetlParser | None) -> str | None:
+    """The operation of the same dialect that may have been meant."""
+    dialect, _, own = name.partition(".")
+    names = (op.name.partition(".") for op in parser.ctx.loaded_ops) if parser else ()
+    found = suggest(own, [own for of, _, own in names if of == dialect])
+    return None if found is None else f"did you mean `{dialect}.{found}`?"
 
 
 def _first_line(message: str | None) -> str:

@@ -27,6 +27,13 @@ from xetl.dialects.operation import XetlOp, operations_of
 
 # Names and numbers --------------------------------------------------------------------
 
+DISPATCH, INVOKE = "xsmm_brgemm_dispatch", "xsmm_brgemm_invoke"
+TILES = (
+    "xsmm_intel_amx_tile_config_dispatch",
+    "xsmm_intel_amx_tile_config_invoke",
+)
+FUNCTIONS = (DISPATCH, INVOKE, *TILES)
+"""All that a kernel may call."""
 
 _OURS = ("bf16_f32", "f64", "i8_i32", "i16_i32")
 DATA_TYPES = {"f32": 1, "bf16": 2} | {name: 258 + i for i, name in enumerate(_OURS)}

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Sequence
 from dataclasses import field
+from math import prod
 
 from xetl.errors import CompileError, did_you_mean
 from xetl.frontend.context import Context
@@ -202,12 +203,16 @@ class Call:
     def shape(self, name: str) -> Shape:
         """A parameter that must be a shape of rank 1 or 2, of positive extents."""
         shape = tuple(self.int_list(name))
+        folded = prod(shape[:-1]), *shape[-1:]
         if len(shape) not in (1, 2) or any(extent <= 0 for extent in shape):
             raise self.error(
                 "X0204",
                 f"`{name}` of `{self.name}` must be one or two positive extents",
                 name,
                 label=f"is {show_shape(shape)}",
+                help=f"write {show_shape(folded)}: leading dimensions are more rows"
+                if min(folded) > 0
+                else "give extents of 1 or more",
             )
         return shape
 

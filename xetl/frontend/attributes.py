@@ -29,10 +29,12 @@ from xetl.frontend.types import (
     show_shape,
 )
 from xetl.frontend.views import slice_array
+from xetl.imports import late
 from xetl.language import ops, values
 from xetl.language.ops import moves, reductions
-from xetl.language.other_names import advice_on
 from xetl.language.signature import Record
+
+_advice_on = late("xetl.language.other_names", "advice_on")
 
 
 def _attributes_of(kind: type) -> tuple[str, ...]:
@@ -109,7 +111,7 @@ def _no_attribute(ctx: Context, owner: Value, node: ast.Attribute) -> Exception:
         known, what = owner.names, f"`{text}`, {describe(owner)},"
     advice = did_you_mean(node.attr, known)
     if isinstance(owner, ModuleType):
-        advice = advice_on(node.attr, ops.__all__) or advice
+        advice = _advice_on(node.attr, ops.__all__) or advice
     if is_scalar(owner) and node.attr in _ARRAY:
         advice = f"`{text}` is {describe(owner)}: pass an array"
     if isinstance(owner, Tile) and node.attr in _VECTOR:
@@ -190,7 +192,7 @@ def _constant_index(ctx: Context, node: ast.expr) -> Value:
 
 
 def _index_vector(ctx: Context, owner: Vector, node: ast.Subscript) -> Value:
-    """``v[:, None]``, ``v[None, :]``, ``v[a:b]``, ``v[3]``."""
+    """``v[:, None]``, ``v[None, :]``, ``v[a:b]``, ``v[3]``, ``v[1, 3]``."""
     items = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
     shape: list[int] = []
     parts: list[tuple[int, int]] = []
@@ -202,8 +204,9 @@ def _index_vector(ctx: Context, owner: Vector, node: ast.Subscript) -> Value:
         if not rest or len(owner.shape) > 2:
             raise _bad_vector_index(ctx, owner, node)
         extent = rest.pop(0)
-        if not isinstance(item, ast.Slice) and owner.shape == (extent,):
-            return _element(ctx, owner, item, node)
+        if item is items[-1] and not (isinstance(item, ast.Slice) or rest or shape):
+            row = shape_cast(ctx, _sliced(ctx, owner, parts, node), (extent,))
+            return _element(ctx, row, item, node)
         start, stop = _part(ctx, owner, item, extent, node)
         parts.append((start, stop))
         if isinstance(item, ast.Slice):

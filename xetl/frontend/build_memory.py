@@ -39,6 +39,13 @@ def _padding(call: Call, dtype: DType) -> Attribute | None:
             "padding",
             label=f"is {describe(value)}",
         )
+    if not dtype.is_float and not -1 << dtype.bits - 1 <= value < 1 << dtype.bits:
+        raise call.error(
+            "X0305",
+            f"the padding {value} does not fit {dtype}",
+            "padding",
+            help="load zeros and choose with xetile.where, in a wider dtype",
+        )
     return constant(value, dtype, element_type(dtype))
 
 
@@ -225,7 +232,9 @@ def _atomic_rmw_tile(call: Call) -> Vector:
             "tile",
             help=f"atomics exist for {', '.join(_ATOMIC)}, and `add` for f16 and bf16",
         )
-    combining = "assign" if kind == "xchg" else combining_kind(call, tile.dtype)
+    combining = (
+        "assign" if kind == "xchg" else combining_kind(call, tile.dtype, more=("xchg",))
+    )
     mask = None if call.value("mask") is None else _mask(call, tile).ssa
     op = xetile.AtomicRmwTileOp(value.ssa, tile.ssa, mask, kind=combining)
     old = _ordered(call, tile, lambda: call.ctx.emit(op))

@@ -236,15 +236,16 @@ KINDS = ("add", "mul", "max", "min", "and", "or", "xor")
 _BITWISE = ("and", "or", "xor")
 
 
-def combining_kind(call: Call, dtype: DType) -> str:
-    """Argument ``kind`` for elements of ``dtype``."""
+def combining_kind(call: Call, dtype: DType, *, more: tuple[str, ...] = ()) -> str:
+    """Argument ``kind`` for elements of ``dtype``; ``more`` are kinds of the caller."""
     kind = call.constant("kind", "a string")
-    if kind not in KINDS:
+    kinds = (*KINDS, *more)
+    if kind not in kinds:
         raise call.error(
             "X0107",
             f"`{kind}` is not a kind of `{call.name}`",
             "kind",
-            help=did_you_mean(str(kind), KINDS) or f"kinds are {', '.join(KINDS)}",
+            help=did_you_mean(str(kind), kinds) or f"kinds are {', '.join(kinds)}",
         )
     return kind_of(call, kind, dtype)
 

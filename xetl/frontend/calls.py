@@ -49,13 +49,15 @@ from xetl.frontend.types import (
     is_constant,
     is_scalar,
 )
+from xetl.imports import late
 from xetl.language import ops
 from xetl.language.dtypes import DType
 from xetl.language.maps import sg_map, wg_map, xe_map
 from xetl.language.operation import Function, body_of, operation_name
-from xetl.language.other_names import advice_on
 from xetl.language.values import Array as ArrayOfUser
 from xetl.language.values import Vector as VectorOfUser
+
+_advice_on = late("xetl.language.other_names", "advice_on")
 
 
 def inline_function(
@@ -399,7 +401,7 @@ def _host_function(
     ctx: Context, callee: Callable[..., Any], node: ast.Call
 ) -> CompileError:
     name: str = getattr(callee, "__name__", str(callee))
-    advice = advice_on(name, ops.__all__)
+    advice: str | None = _advice_on(name, ops.__all__)
     advice = advice or "compute it before the launch and pass it to the kernel"
     if name in ("print", "pprint"):
         advice = "use xetile.device_print, or xetile.static_print when compiling"

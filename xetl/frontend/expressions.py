@@ -43,8 +43,10 @@ from xetl.frontend.types import (
     items_of,
     scalar_kind,
 )
+from xetl.imports import import_whole
 from xetl.language import ops
-from xetl.language.other_names import MODULES, advice_on
+
+_OTHER_NAMES = "xetl.language.other_names"
 
 NodeT = TypeVar("NodeT", bound=ast.expr)
 
@@ -86,7 +88,7 @@ def _name(ctx: Context, node: ast.Name) -> Value:
             "X0101",
             f"`{node.id}` is not defined",
             label="not found here, around the kernel, or in its module",
-            help=MODULES.get(node.id)
+            help=import_whole(_OTHER_NAMES).MODULES.get(node.id)
             or _elsewhere(node.id)
             or did_you_mean(node.id, candidates),
         )
@@ -104,7 +106,7 @@ def _name(ctx: Context, node: ast.Name) -> Value:
 def _elsewhere(name: str) -> str | None:
     if name in ops.__all__:
         return f"write `xetile.{name}`"
-    return advice_on(name, ops.__all__)
+    return import_whole(_OTHER_NAMES).advice_on(name, ops.__all__)
 
 
 def plain(value: Value) -> Value:

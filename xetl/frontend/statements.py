@@ -41,8 +41,12 @@ from xetl.frontend.types import (
     describe,
     items_of,
 )
-from xetl.frontend.while_loops import Leaving, run_leaving, run_while
+from xetl.imports import late
 from xetl.language.operation import constexpr, function
+
+_WHILE_LOOPS = "xetl.frontend.while_loops"
+_run_while = late(_WHILE_LOOPS, "run_while")
+_run_left_range = late(_WHILE_LOOPS, "run_left_range")
 
 
 def refuse_else(ctx: Context, node: ast.For | ast.While) -> None:
@@ -124,12 +128,12 @@ def _run_range(ctx: Context, node: ast.For, bounds: Range) -> None:
         ctx.scope.state, ctx.said[:] = start, said
         ctx.unrolled, ctx.calls = counts
         ctx.leaving.add(node)
-    run_leaving(ctx, _LeftRange(ctx, node, _Counter(ctx, bounds)))
+    _run_left_range(ctx, node, Counter(ctx, bounds))
 
 
 def _run_for(ctx: Context, node: ast.For, bounds: Range) -> bool:
     """Compile to ``scf.for``; whether the body turned out to leave the loop."""
-    counter = _Counter(ctx, bounds)
+    counter = Counter(ctx, bounds)
     targets = assigned_names([node.target])
     carried = Carried(ctx, node, assigned_names(node.body) | targets)
     starts = carried.starts(ctx)
@@ -146,7 +150,7 @@ def _run_for(ctx: Context, node: ast.For, bounds: Range) -> bool:
     return False
 
 
-class _Counter:
+class Counter:
     """Bounds of an ``scf.for``, and the user's counter computed from its own."""
 
     def __init__(self, ctx: Context, bounds: Range) -> None:
@@ -185,31 +189,6 @@ def _guarded(ctx: Context, bounds: Range) -> tuple[SSAValue, SSAValue, SSAValue]
     stop = ctx.emit(arith.SelectOp(positive, stop, start))
     step = ctx.emit(arith.MaxsiOp(step, index_constant(ctx, 1)))
     return start, stop, step
-
-
-class _LeftRange(Leaving):
-    """A ``for`` that may be left: its counter is carried, the test is its bound."""
-
-    def __init__(self, ctx: Context, node: ast.For, counter: _Counter) -> None:
-        self.ctx, self.node, self.counter = ctx, node, counter
-        self.target = node.target
-        self.targets = assigned_names([node.target])
-        self.changing = assigned_names(node.body) | self.targets
-        self.own_starts = [counter.bounds[0]]
-
-    def test(self, own: Sequence[SSAValue]) -> Scalar:
-        """Whether another iteration begins."""
-        more = arith.CmpiOp("slt", own[0], self.counter.bounds[1])
-        return Scalar(self.ctx.emit(more), "bool")
-
-    def enter(self, own: Sequence[SSAValue]) -> None:
-        """Set the user's counter."""
-        value = self.counter.value(self.ctx, own[0])
-        assign(self.ctx, self.target, value, self.node)
-
-    def advance(self, own: Sequence[SSAValue]) -> list[SSAValue]:
-        """The counter of the next iteration."""
-        return [self.ctx.emit(arith.AddiOp(own[0], self.counter.bounds[2]))]
 
 
 def run_block(ctx: Context, body: Sequence[ast.stmt], tail: Tail | None) -> None:
@@ -329,7 +308,7 @@ def _for(ctx: Context, node: ast.For) -> None:
 @statement(ast.While)
 def _while(ctx: Context, node: ast.While) -> None:
     refuse_else(ctx, node)
-    run_while(ctx, node)
+    _run_while(ctx, node)
 
 
 @statement(ast.Break)

@@ -9,14 +9,15 @@ from __future__ import annotations
 import ast
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from xdsl.ir import Region, SSAValue
 
-from xetl.dialects.upstream import scf
+from xetl.dialects.upstream import arith, scf
 from xetl.errors import CompileError
 from xetl.frontend import arithmetic
 from xetl.frontend.arguments import Arg
-from xetl.frontend.assignment import assigned_names
+from xetl.frontend.assignment import assign, assigned_names
 from xetl.frontend.branches import begin_path, is_cheap, join, splice
 from xetl.frontend.carrying import Carried, can_cross, from_ssa, to_ssa
 from xetl.frontend.casts import runtime
@@ -32,6 +33,9 @@ from xetl.frontend.exits import (
 )
 from xetl.frontend.scope import BROKEN, CONTINUED, RETURNED, RUNNING, Binding, Exit
 from xetl.frontend.types import Scalar, is_constant
+
+if TYPE_CHECKING:
+    from xetl.frontend.statements import Counter
 
 _LEFT = frozenset((0, BROKEN, RETURNED))
 _TEST = "<test>"
@@ -86,10 +90,40 @@ class _While(Leaving):
 
 def run_while(ctx: Context, node: ast.While) -> None:
     """Compile a ``while`` statement."""
-    run_leaving(ctx, _While(ctx, node))
+    _run_leaving(ctx, _While(ctx, node))
 
 
-def run_leaving(ctx: Context, loop: Leaving) -> None:
+class _LeftRange(Leaving):
+    """A ``for`` that may be left: its counter is carried, the test is its bound."""
+
+    def __init__(self, ctx: Context, node: ast.For, counter: Counter) -> None:
+        self.ctx, self.node, self.counter = ctx, node, counter
+        self.target = node.target
+        self.targets = assigned_names([node.target])
+        self.changing = assigned_names(node.body) | self.targets
+        self.own_starts = [counter.bounds[0]]
+
+    def test(self, own: Values) -> Scalar:
+        """Whether another iteration begins."""
+        more = arith.CmpiOp("slt", own[0], self.counter.bounds[1])
+        return Scalar(self.ctx.emit(more), "bool")
+
+    def enter(self, own: Values) -> None:
+        """Set the user's counter."""
+        value = self.counter.value(self.ctx, own[0])
+        assign(self.ctx, self.target, value, self.node)
+
+    def advance(self, own: Values) -> list[SSAValue]:
+        """The counter of the next iteration."""
+        return [self.ctx.emit(arith.AddiOp(own[0], self.counter.bounds[2]))]
+
+
+def run_left_range(ctx: Context, node: ast.For, counter: Counter) -> None:
+    """Compile a ``for`` statement that may be left."""
+    _run_leaving(ctx, _LeftRange(ctx, node, counter))
+
+
+def _run_leaving(ctx: Context, loop: Leaving) -> None:
     """Compile a loop to ``scf.while``."""
     made = _WhileLoop(ctx, loop)
     made.build_test()

@@ -7,18 +7,18 @@ of a cache.  Source: XeTile RFC, "wg_map" and "sg_map".
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from xetl.errors import TileMapError
 from xetl.imports import late
 from xetl.language.distribution import Layout, spreads
+from xetl.records import record
 
 _picture = late("xetl.language.map_picture", "picture")
 _show_layout = late("xetl.language.map_picture", "show_layout")
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class WgMap:
     """How the subgroups of a workgroup share a tile; see :func:`wg_map`."""
 
@@ -62,7 +62,7 @@ class WgMap:
         return Layout(self.sg_layout, self.sg_data)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class SgMap:
     """How the work items of a subgroup share its part; see :func:`sg_map`."""
 
@@ -99,7 +99,7 @@ class SgMap:
         _show_layout(layout, (rows, columns), repr(self), path, "work item")
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class XeMap:
     """Both maps in one; see :func:`xe_map`."""
 

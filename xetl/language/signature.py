@@ -22,7 +22,8 @@ class ArrayParam:
 
     ``unit_dim`` is the dimension whose stride is 1 (the last one if several are),
     ``None`` if none is.  Two arrays that are the very same view carry the same
-    ``alias``.
+    ``alias``.  ``shape`` and ``strides`` are what files for programs without xetl must
+    check: the numbers in the type that a text gives the array, else None.
     """
 
     name: str
@@ -30,6 +31,18 @@ class ArrayParam:
     rank: int
     unit_dim: int | None
     alias: int | None = None
+    shape: tuple[int | None, ...] = ()
+    strides: tuple[int | None, ...] = ()
+
+    @property
+    def needed(self) -> list[tuple[str, int, int]]:
+        """What the code relies on: the size or stride of a dimension, and its value."""
+        strides = list(self.strides or [None] * self.rank)
+        if self.unit_dim is not None:
+            strides[self.unit_dim] = 1
+        every = [("size", d, n) for d, n in enumerate(self.shape)]
+        every += [("stride", d, n) for d, n in enumerate(strides)]
+        return [(what, dim, n) for what, dim, n in every if n is not None]
 
 
 @record(frozen=True)

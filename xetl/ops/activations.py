@@ -215,7 +215,7 @@ def relu(input: ArrayLike, *, out: ArrayLike = None) -> Any:
 
 
 def _gelu_backward(context: Context, grad: Any) -> Mapping[str, Any]:
-    which = "gelu" if context.options["approximate"] == "none" else "gelu_tanh"
+    which = "gelu" if context["approximate"] == "none" else "gelu_tanh"
     return {"input": activation_backward(grad, context.saved[0], which)}
 
 

@@ -55,7 +55,7 @@ def _added(
 def _backward(names: tuple[str, str]) -> Any:
     def backward(context: Context, grad: Any) -> Mapping[str, Any]:
         left, right = context.saved
-        beta, alpha = context.options["beta"], context.options["alpha"]
+        beta, alpha = context["beta"], context["alpha"]
         needs, found = context.needs, dict[str, Any]()
         scaled = grad if alpha == 1 else grad * alpha
         if needs(names[0]):

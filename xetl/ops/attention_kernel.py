@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from xetl import xetile
 from xetl.ops.product import matrix, put
-from xetl.xetile import Array, Vector, constexpr
+from xetl.xetile import Array, Vector, constexpr, f32, f64, i32
 
 LEAST = -3e38
 """The largest score before any is seen: finite, for inf - inf would be NaN."""
@@ -18,6 +18,8 @@ LEAST = -3e38
 COARSE = 2.0**27
 """Powers of two from here on are rounded to multiples of 8, in f32."""
 
+EXPONENT, TO_COARSE = 0xFF << 23, (2 * 127 + 26) << 23
+"""The bits of an f32's exponent, and what is 2^26 over a power of two without them."""
 
 MIXED = 0x1E3779B97F4A7C15
 """What the numbers of matrices are multiplied by in seeds: no two seeds are near."""
@@ -45,6 +47,15 @@ def is_seen(
     if LEFT is not None:
         seen = seen & (column >= row - LEFT)
     return seen
+
+
+@xetile.function
+def coarse_scale(largest: Vector) -> Vector:
+    """What makes numbers half as large as `COARSE` or more; cheap on GPUs."""
+    if largest.dtype == f64:
+        return COARSE / abs(largest)
+    exponent = largest.to(i32, bitcast=True) & EXPONENT
+    return (TO_COARSE - exponent).to(f32, bitcast=True)
 
 
 @xetile.function
@@ -98,13 +109,13 @@ def attend(
     # A score that is NaN shows in `p`, so the largest need not be NaN.
     best = scores.max(1, keepdims=True, propagate_nan=False)
     new = xetile.maximum(largest, best, propagate_nan=False)
-    # `new * by` is rounded, for all keys alike: that fades out. Of scores so large that
-    # exp2 could overflow by it only the largest count, whatever they are scaled by.
+    # `new * by` is rounded, for all keys of a block alike: that fades out. Of scores so
+    # large that exp2 could overflow by it only the largest count: others are 4 less.
     scale = xetile.full(new.shape, factor, new.dtype)
-    by = xetile.where(abs(new) * factor < COARSE, scale, 1.0)
+    by = xetile.where(abs(new) < COARSE / factor, scale, coarse_scale(new))
     shifted = new * by
     e = xetile.exp2(scores * by - shifted)
-    fade = xetile.exp2(largest * by - shifted)
+    fade = xetile.exp2((largest - new) * by)  # exactly 1 while the largest stays
     v = xetile.load_tile(xetile.init_tile(values, [at, 0], (BN, acc.shape[1])))
     if MASKED and CLEAN:  # memory behind the keys may hold NaN, which 0 does not hide
         v = xetile.where(xetile.arange(BN)[:, None] + n < limit, v, 0.0).to(v.dtype)

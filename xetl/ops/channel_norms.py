@@ -286,7 +286,7 @@ def group_norm_backward(
 
 def _group_backward(context: Context, grad: Any) -> Mapping[str, Any]:
     x, weight = context.saved
-    options = context.options["num_groups"], float(context.options["eps"])
+    options = context["num_groups"], float(context["eps"])
     found: Any = group_norm_backward(grad.contiguous(), x, weight, *options)
     named = {"input": found[0]}
     for name, parts in (("weight", found[1]), ("bias", found[2])):
@@ -346,7 +346,7 @@ def group_norm(
 
 def _batch_backward(context: Context, grad: Any) -> Mapping[str, Any]:
     x, mean, variance, weight = context.saved
-    eps = float(context.options["eps"])
+    eps = float(context["eps"])
     around = (1, -1, *[1] * (grad.ndim - 2))
     dims = [i for i in range(grad.ndim) if i != 1]
     r = (variance.to(mean.dtype) + eps).rsqrt()

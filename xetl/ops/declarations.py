@@ -115,6 +115,10 @@ class Context:
         """The other arguments by name."""
         return dict(zip(self._declared.names, self._node.values))
 
+    def __getitem__(self, name: str) -> Any:
+        """One of them."""
+        return self._node.values[self._declared.places[name]]
+
     def needs(self, name: str) -> bool:
         """Whether the derivative by an array is wanted."""
         return self._node.needs_input_grad[self._places[name]]
@@ -130,7 +134,7 @@ class Context:
     def _kind_of(self, name: str) -> tuple[Any, Any]:
         saves = self._declared.saves
         if name not in saves:
-            return self._node.values[self._declared.places[name]]
+            return self[name]
         x = self.saved[saves.index(name)]
         return x.dtype, x.shape
 

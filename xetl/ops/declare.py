@@ -24,6 +24,8 @@ from xetl.ops.batches import are_views, itself
 from xetl.ops.calls import Launch, Plans, kind
 from xetl.ops.declarations import Backward, Call, Operand, Step, temporary
 from xetl.ops.operands import Numbers, as_numpy, dtype_of, new_result
+from xetl.ops.options import EXACT
+from xetl.ops.options import plain as plain_option
 from xetl.ops.repeated import Arguments, NativeFunction, Recorder, Recording, remember
 from xetl.ops.rules import SUMS, wrong_shape
 from xetl.records import record
@@ -105,7 +107,11 @@ class Function:
         self.saved = [i for i in self.arrays if self.names[i] in self.saves]
         self.unsaved = [i for i in self.arrays if i not in self.saved]
         self.numbers = [i for i, each in enumerate(kinds) if each == "Number"]
-        self.lists = [i for i, each in enumerate(kinds) if each == "Dims"]
+        self.checks = [
+            (i, EXACT[each], each, self.kinds[i].endswith(" | None"))
+            for i, each in enumerate(kinds)
+            if each in EXACT
+        ]
         varying = {*self.arrays, *self.numbers}
         self.options = [i for i in range(len(kinds)) if i not in varying]
         self.places = {name: i for i, name in enumerate([*self.names, "out"])}
@@ -132,16 +138,18 @@ class Function:
 
         Raises:
             TypeError: as Python does for a call that does not fit.
+            LaunchError: an option is of another kind (X0829).
         """
         if kwargs or not self.needed <= len(args) <= len(self.names):
             values: list[Any] = self._by_name(args, kwargs)
         else:
             values = [*args, *self._rest[len(args)]]
-        for i in self.lists:
-            if isinstance(values[i], list):
-                values[i] = tuple(values[i])
         if self.adapt is not None:
             self.adapt(values)
+        for i, exact, wanted, may_lack in self.checks:
+            value = values[i]
+            if type(value) not in exact and not (value is None and may_lack):
+                values[i] = plain_option(self.names[i], wanted, value)
         return values
 
     def _by_name(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
@@ -188,9 +196,22 @@ class Function:
         """
         try:
             arrays = self.arrays_of(values)
-            return self.recorder(below, args, kwargs, values, *arrays)
+            self.drop_arrays(values)
+            return self.recorder((below, args, kwargs, values), *arrays)
         except XetlError as error:
             raise at_caller(error) from None
+
+    def drop_arrays(self, values: list[Any]) -> None:
+        """Leave no array among all arguments, so that none is kept alive.
+
+        Of those that are not saved dtype and shape are left.
+        """
+        for i in self.saved:
+            values[i] = None
+        for i in self.unsaved:
+            x = values[i]
+            if x is not None:
+                values[i] = x.dtype, x.shape
 
     def call_values(self, values: list[Any], call: Arguments) -> Any:
         """Compute the function of all arguments in order.
@@ -233,7 +254,7 @@ class Function:
     def _run(self, values: list[Any], call: Arguments, outer: Outer | None) -> Any:
         if self.plain is not None:
             return self.plain(values)
-        outs = self._outs(values[-1])
+        outs = self.outs_of(values[-1])
         given = [values[i] for i in self.arrays]
         arrays = [
             None if each is None else _elements(each, self.names[i])
@@ -288,10 +309,17 @@ class Function:
         made = Recording(call, launched, objects, seen, len(made), temporary, numbers)
         remember(plan.recorder, made, outer.natives)
 
-    def _outs(self, out: Any) -> tuple[Any, ...]:
-        if out is None:
-            return (None,) * self.results
-        outs: tuple[Any, ...] = tuple(out) if self.results > 1 else (out,)
+    def outs_of(self, out: Any) -> tuple[Any, ...]:
+        """What the user gave for each result.
+
+        Raises:
+            LaunchError: it is not one array for each.
+        """
+        if out is None or self.results == 1:
+            return (out,) * self.results
+        outs: tuple[Any, ...] = ()
+        if isinstance(out, tuple | list):
+            outs = tuple(cast("Any", out))
         if len(outs) != self.results:
             problem = f"`out` has {len(outs)} arrays, but there are {self.results}"
             raise wrong_shape(self.name, problem, "pass one array for each result")
@@ -308,10 +336,13 @@ class Function:
         for i, array in zip(self.arrays, arrays):
             filled[i] = None if array is None else self._operand(i, values[i], array)
             inputs.append(filled[i])
+        if inputs and inputs[0] is None and self.arrays[0] < self.needed:
+            problem = f"`{self.array_names[0]}` is None, but must be an array"
+            raise LaunchError(problem, code="X0805", help="pass an array")
         call = self.rule(*filled)
         results = [
             self._place(spec, place, out)
-            for spec, place, out in zip(call.results, places, self._outs(values[-1]))
+            for spec, place, out in zip(call.results, places, self.outs_of(values[-1]))
         ]
         if results and all(0 in spec.shape for spec in results):
             return _Plan(call.results, (), [])
@@ -377,10 +408,8 @@ def picker(places: Sequence[int]) -> Callable[[Sequence[Any]], Sequence[Any]]:
     """What gives the items at ``places`` of a sequence: `itemgetter`, of any number."""
     if len(places) > 1:
         return itemgetter(*places)
-    if places:
-        (place,) = places
-        return lambda values: (values[place],)
-    return lambda values: ()
+    first = places[0] if places else 0
+    return itemgetter(slice(first, first + len(places)))
 
 
 def function(

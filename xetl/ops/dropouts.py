@@ -18,6 +18,7 @@ from xetl.ops.batches import itself
 from xetl.ops.calls import Launch
 from xetl.ops.declarations import ArrayLike, Call, Context, Step, result, temporary
 from xetl.ops.declare import function, is_traced
+from xetl.ops.options import plain
 from xetl.ops.product import put
 from xetl.ops.rules import SUMS
 from xetl.ops.views import array_of, flat_view, floats, size_of
@@ -61,7 +62,7 @@ def dropout_elements(
 
 def _backward(context: Context, grad: Any) -> Mapping[str, Any]:
     (seed,) = context.saved
-    return {"input": seeded_dropout(grad, seed, context.options["p"])}
+    return {"input": seeded_dropout(grad, seed, context["p"])}
 
 
 @function(backward=_backward, saves=["seed"])
@@ -117,6 +118,7 @@ def dropout(
         LaunchError: ``p`` is no probability (X0829), or dtypes (X0828) or shapes
             (X0827) do not fit.
     """
+    p = plain("p", "float", p)
     if not 0 <= p <= 1:
         raise at_caller(
             LaunchError(
@@ -132,7 +134,7 @@ def dropout(
         found = input * 0
         return found if out is None else _copied(found, out)
     seed = new_seed(input) if seed is None else seed
-    return seeded_dropout(input, seed, float(p), out=out)
+    return seeded_dropout(input, seed, p, out=out)
 
 
 def new_seed(like: Any) -> Any:

@@ -109,13 +109,13 @@ def _attention(
 
 def _backward(context: Context, grad: Any) -> Mapping[str, Any]:
     q, k, v, q_starts, k_starts, out = context.saved
-    scale, window = context.options["softmax_scale"], context.options["window_size"]
+    scale, window = context["softmax_scale"], context["window_size"]
     scale = 1 / sqrt(q.shape[-1]) if scale is None else scale
     groups = q.shape[1] // k.shape[1]
     wide = [x.repeat_interleave(groups, 1) if groups > 1 else x for x in (k, v)]
     heads = (x.transpose(0, 1).contiguous() for x in (grad, q, *wide, out))
     g, a, b, c, y = heads
-    is_causal = context.options["causal"]
+    is_causal = context["causal"]
     sides = window_of("flash_attn_varlen_func", window, is_causal=is_causal)
     ends = [-1 if size is None else size for size in sides]
     given = (g, a, b, c, y, None, None, q_starts, k_starts)

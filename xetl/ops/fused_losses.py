@@ -8,26 +8,41 @@ Source: Hsu et al., "Liger Kernel", arXiv 2410.10989.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
-import numpy as np
-
+from xetl import xetile
 from xetl.language.dtypes import DType
-from xetl.ops.added_products import addmm
-from xetl.ops.declarations import ArrayLike, Call, Context, Operand, result
+from xetl.language.ops import cdiv
+from xetl.ops.activations import copied
+from xetl.ops.batches import View, as_row, chain, itself, transposed
+from xetl.ops.calls import Launch
+from xetl.ops.declarations import (
+    ArrayLike,
+    Call,
+    Context,
+    Operand,
+    Step,
+    result,
+    temporary,
+)
 from xetl.ops.declare import function
 from xetl.ops.losses import (
     check_classes,
     check_reduction,
-    class_loss,
-    class_loss_backward,
+    check_smoothing,
+    cross_entropy_backward_rows,
+    cross_entropy_rows,
+    finish_loss,
 )
-from xetl.ops.matrix_product import matmul
-from xetl.ops.operands import Numbers, as_numpy, dtype_of, new_result
-from xetl.ops.reductions import sum
+from xetl.ops.plans import choose_method
+from xetl.ops.product import put
 from xetl.ops.rules import SUMS, wrong_shape
-from xetl.ops.views import floats
+from xetl.ops.views import array_of, floats, size_of, sums_of, width_of
+from xetl.records import record
+from xetl.runtime.kernel import Kernel
 from xetl.runtime.tensors import needs_derivative
+from xetl.xetile import Array, constexpr
 
 _NAME = "linear_cross_entropy"
 
@@ -36,6 +51,12 @@ _SCORES = 1 << 22
 
 _LEAST = 64
 """Rows of a piece, so that products are fast."""
+
+_WIDTH = 1024
+"""Rows whose losses are added at a time."""
+
+_STRIPE = 256
+"""Columns of a program that adds rows."""
 
 
 def _check(
@@ -61,89 +82,177 @@ def _check(
     return dtype
 
 
-def _operand(name: str, array: Numbers | None) -> Any:
-    return array if array is None else Operand(name, array.shape, dtype_of(array, name))
+@xetile.kernel
+def count_rows(
+    labels: Array,
+    out: Array,
+    ignore: int,
+    MEAN: constexpr,
+    ACC: constexpr,
+    WIDTH: constexpr,
+) -> None:
+    """``out = [1, what the sum of the losses is divided by]``."""
+    count = xetile.zeros((WIDTH,), ACC)
+    for first in range(0, labels.shape[0], WIDTH):
+        label = xetile.load_tile(xetile.init_tile(labels, [first], (WIDTH,)))
+        outside = first + xetile.arange(WIDTH) >= labels.shape[0]
+        count = count + xetile.where((label == ignore) | outside, 0.0, 1.0).to(ACC)
+    found = count.reshape((1, WIDTH)).sum(1)
+    one = found * 0 + 1
+    put(one, out, [0])
+    put(found if MEAN else one, out, [1])
 
 
-def _compute(values: list[Any]) -> Any:
-    """All results: loss, and the gradients by input, weight and bias, or nothing."""
-    *given, ignore, reduction, smoothing, gradients, _ = values
-    names = ("input", "linear_weight", "target", "linear_bias")
-    x, weight, labels, row = (
-        None if each is None else as_numpy(each, name)
-        for each, name in zip(given, names)
-    )
-    one, two, three, four = map(_operand, names, (x, weight, labels, row))
-    dtype = _check(one, two, three, four, reduction)
-    assert x is not None
-    assert weight is not None
-    assert labels is not None
-    shapes = [
-        each.shape if gradients and each is not None else (0,)
-        for each in (x, weight, row)
-    ]
-    made = [new_result(given[0], shape, dtype) for shape in ((1,), *shapes)]
-    arrays = [as_numpy(each, "out") for each in made]
-    counted = int(np.count_nonzero(labels != ignore)) if reduction == "mean" else 1
-    how = (ignore, smoothing, gradients)
-    loss = _by_pieces(x, weight, labels, row, arrays[1:], counted, how)
-    arrays[0][0] = loss / counted if counted else np.nan
-    return made[0].reshape(()), *made[1:]
+@xetile.kernel
+def add_rows(x: Array, out: Array, IS_FIRST: constexpr, WIDTH: constexpr) -> None:
+    """``out[0, j] += sum of x[:, j]``, or ``=`` if ``out`` has nothing yet."""
+    first = xetile.program_id(0) * WIDTH
+    to = xetile.init_tile(out, [0, first], (1, WIDTH))
+    total = xetile.zeros((1, WIDTH), out.dtype)
+    if not IS_FIRST:
+        total = xetile.load_tile(to)
+    for row in range(0, x.shape[0]):
+        tile = xetile.init_tile(x, [row, first], (1, WIDTH))
+        total = total + xetile.load_tile(tile).to(out.dtype)
+    xetile.store_tile(total, to)
 
 
-def _by_pieces(
-    x: Numbers,
-    weight: Numbers,
-    labels: Numbers,
-    bias: Numbers | None,
-    gradients: Sequence[Numbers],
-    counted: int,
-    how: tuple[int, float, bool],
-) -> float:
-    """The sum of the losses; fills the gradients by input, weight and bias.
+class _Seen(NamedTuple):
+    """An operand, and how a launch sees it."""
 
-    Args:
+    operand: Operand
+    view: View = itself
+
+    def turned(self) -> _Seen:
+        """The transpose."""
+        return _Seen(self.operand, chain(self.view, transposed))
+
+
+def _product(
+    a: _Seen, b: _Seen, to: _Seen, added: Operand | None = None
+) -> Step | None:
+    """``to = a @ b + added``: a row, or what ``to`` has already."""
+    is_sum = added is to.operand
+    left, right, out = (x.view(array_of(x.operand)) for x in (a, b, to))
+    sums = sums_of(a.operand.dtype)
+    if out.size == 0:
+        return None
+    method = choose_method(left, right, out, None, sums, False, is_scaled=is_sum)
+    seen = (b, a, to) if method.swaps else (a, b, to)
+    views = [chain(x.view, y or itself) for x, y in zip(seen, method.launch.views)]
+    launch = replace(method.launch, views=[*views, views[2] if is_sum else None])
+    operands = (*(x.operand for x in seen), added)
+    return Step(launch, operands, (1.0, 1.0) if is_sum else ())
+
+
+@record(frozen=True)
+class _Loss:
+    """What a loss and its gradients are computed from.
+
+    Attributes:
         x: (n, k).
         weight: (classes, k).
         labels: (n,).
         bias: (classes,) or None.
-        gradients: three arrays, of no elements where they are not wanted.
-        counted: what the sum is divided by.
-        how: the class that does not count, smoothing, whether gradients are wanted.
+        ignore: the class of rows that do not count.
+        is_mean: whether the sum is divided by how many rows count.
+        smoothing: see `xetl.ops.cross_entropy`.
+        gradients: whether they are wanted.
     """
-    ignore, smoothing, is_wanted = how
-    m, classes, acc = len(x), len(weight), SUMS[dtype_of(x, "input")].numpy
-    rows = max(_LEAST, _SCORES // classes // _LEAST * _LEAST)
-    scores = np.empty((min(rows, m), classes), acc)
-    by_x, by_weight, by_bias = gradients
-    sums = by_weight if x.dtype == acc else np.empty(by_weight.shape, acc)
-    slopes: Any = class_loss_backward
-    biases, found = np.zeros(by_bias.shape, acc), 0.0
-    one, total = np.ones(1, acc), np.full(1, counted, acc)
-    for first in range(0, m, rows):
-        part, label = x[first : first + rows], labels[first : first + rows]
-        z = matmul(part, weight.T, scores[: len(part)], bias)
-        loss: Any = class_loss(z, label, None, ignore, "sum", smoothing, False)
-        found += float(loss[0])
-        if not is_wanted:
-            continue
-        d = z if x.dtype == acc else np.empty(z.shape, x.dtype)
-        slopes(one, z, label, None, total, ignore, smoothing, False, out=d)
-        matmul(d, weight, by_x[first : first + rows])
-        if first == 0:
-            matmul(d.T, part, sums)
-        else:
-            addmm(sums, d.T, part, out=sums)
-        if bias is not None:
-            biases += np.asarray(sum(d, 0, dtype="f32" if acc == np.float32 else "f64"))
-    if sums is not by_weight:
-        by_weight[...] = sums
-    by_bias[...] = biases
-    return found
+
+    x: Operand
+    weight: Operand
+    labels: Operand
+    bias: Operand | None
+    ignore: int
+    is_mean: bool
+    smoothing: float
+    gradients: bool
+
+    def steps(self, made: Sequence[Operand]) -> list[Step | None]:
+        """The launches; ``made``: loss, gradients by input, weight and bias."""
+        m, classes, acc = self.x.shape[0], self.weight.shape[0], SUMS[self.x.dtype]
+        rows = max(_LEAST, _SCORES // max(classes, 1) // _LEAST * _LEAST)
+        kept, ends = temporary((2, m), acc), temporary((2,), acc)
+        scores = temporary((min(rows, m), classes), acc)
+        slopes, *sums = (
+            x if x.dtype == dtype else temporary(x.shape, dtype)
+            for x, dtype in zip((scores, *made[2:]), (self.x.dtype, acc, acc))
+        )
+        ways = self.is_mean, acc, min(_WIDTH, width_of(max(1, m)))
+        count = Launch(count_rows, (itself, itself), (), (1, 1, 1), ways)
+        steps: list[Step | None] = [Step(count, (self.labels, ends), (self.ignore,))]
+        for first in range(0, max(m, 1), rows):
+            part = slice(first, min(first + rows, m))
+            steps += self._scores(part, scores, kept)
+            if self.gradients:
+                steps += self._slopes(part, scores, slopes, ends)
+                steps += self._gradients(part, slopes, (made[1], *sums))
+        pairs = zip(sums, made[2:]) if self.gradients else ()
+        steps += [copied(x, to) for x, to in pairs if x is not to and size_of(to.shape)]
+        views = (_at(0), _at(1), itself, itself)
+        last = Launch(finish_loss, views, (), (1, 1, 1), ways)
+        return [*steps, Step(last, (kept, kept, made[0], ends))]
+
+    def _scores(self, part: slice, scores: Operand, kept: Operand) -> list[Step | None]:
+        """Scores of a piece, and the losses of its rows."""
+        x, z = _Seen(self.x, _at(part)), _Seen(scores, _first(part))
+        product = _product(x, _Seen(self.weight).turned(), z, self.bias)
+        views = (z.view, _at(part), itself, _at((0, part)), _at((1, part)))
+        operands = (scores, self.labels, None, kept, kept)
+        return [product, self._of_rows(cross_entropy_rows, operands, views, part)]
+
+    def _slopes(
+        self, part: slice, scores: Operand, slopes: Operand, ends: Operand
+    ) -> list[Step | None]:
+        """The gradient by the scores of a piece."""
+        z = _first(part)
+        views = (_at(slice(1)), z, _at(part), itself, _at(slice(1, 2)), z)
+        operands = (ends, scores, self.labels, None, ends, slopes)
+        return [self._of_rows(cross_entropy_backward_rows, operands, views, part)]
+
+    def _of_rows(
+        self,
+        kernel: Kernel,
+        operands: Sequence[Operand | None],
+        views: Sequence[View],
+        part: slice,
+    ) -> Step | None:
+        count = part.stop - part.start
+        how = False, SUMS[self.x.dtype], width_of(self.weight.shape[0])
+        launch = Launch(kernel, views, (), (count, 1, 1), how)
+        return Step(launch, operands, (self.ignore, self.smoothing)) if count else None
+
+    def _gradients(
+        self, part: slice, slopes: Operand, to: Sequence[Operand]
+    ) -> list[Step | None]:
+        """What a piece adds to the gradients by input, weight and bias."""
+        by_x, by_weight, by_bias = to
+        x, d = _Seen(self.x, _at(part)), _Seen(slopes, _first(part))
+        before = by_weight if part.start else None
+        steps = [
+            _product(d, _Seen(self.weight), _Seen(by_x, _at(part))),
+            _product(d.turned(), x, _Seen(by_weight), before),
+        ]
+        if self.bias is not None:
+            views = (d.view, as_row)
+            grid = (cdiv(self.weight.shape[0], _STRIPE), 1, 1)
+            launch = Launch(add_rows, views, (), grid, (not part.start, _STRIPE))
+            steps.append(Step(launch, (slopes, by_bias)))
+        return steps
+
+
+def _at(key: Any) -> View:
+    return lambda a: a[key]
+
+
+def _first(part: slice) -> View:
+    """As many rows as a piece has, from the first one on."""
+    return _at(slice(part.stop - part.start))
 
 
 def _backward(context: Context, grad: Any, *_: Any) -> Mapping[str, Any]:
-    names = ("input", "weight", "bias")
+    names = ("input", "linear_weight", "linear_bias")
     return {
         name: found * grad
         for name, found in zip(names, context.saved)
@@ -151,30 +260,28 @@ def _backward(context: Context, grad: Any, *_: Any) -> Mapping[str, Any]:
     }
 
 
-@function(
-    results=4,
-    backward=_backward,
-    saves=["result1", "result2", "result3"],
-    plain=_compute,
-)
+@function(results=4, backward=_backward, saves=["result1", "result2", "result3"])
 def fused_class_loss(
     input: ArrayLike,
-    weight: ArrayLike,
+    linear_weight: ArrayLike,
     target: ArrayLike,
-    bias: ArrayLike | None,
+    linear_bias: ArrayLike | None,
     ignore_index: int,
     reduction: str,
     label_smoothing: float,
     gradients: bool,
 ) -> Any:
     """The loss, and the gradients by input, weight and bias if they are wanted."""
-    dtype = _check(input, weight, target, bias, reduction)
+    dtype = _check(input, linear_weight, target, linear_bias, reduction)
+    check_smoothing(label_smoothing)
     shapes = [
         each.shape if gradients and each is not None else (0,)
-        for each in (input, weight, bias)
+        for each in (input, linear_weight, linear_bias)
     ]
     found = (result((), dtype), *(result(shape, dtype) for shape in shapes))
-    return Call(found, lambda made: [])
+    options = ignore_index, reduction == "mean", label_smoothing, gradients
+    loss = _Loss(input, linear_weight, target, linear_bias, *options)
+    return Call(found, loss.steps)
 
 
 def linear_cross_entropy(
@@ -210,5 +317,5 @@ def linear_cross_entropy(
     ignored = -100 if ignore_index is None else ignore_index
     operands = (input, linear_weight, target, linear_bias)
     gradients = any(needs_derivative(x) for x in operands)
-    options = (ignored, reduction, float(label_smoothing), gradients)
+    options = (ignored, reduction, label_smoothing, gradients)
     return fused_class_loss(*operands, *options)[0]

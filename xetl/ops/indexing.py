@@ -33,7 +33,7 @@ from xetl.ops.rules import SUMS, Shape, wrong_shape
 from xetl.ops.views import array_of, find_dim, floats, size_of, sums_of, width_of
 from xetl.xetile import Array, constexpr
 
-_WIDEST, _STRIPE, _ROW = 1024, 64, 256
+_WIDEST, _STRIPE, _ROW, _ROWS = 1024, 64, 256, 16
 
 
 @xetile.kernel
@@ -59,21 +59,45 @@ def gather_rows(
     xetile.store_tile(found, to)
 
 
-@xetile.kernel
-def scatter_columns(index: Array, source: Array, out: Array, WIDTH: constexpr) -> None:
-    """``out[index[i, j], j] += source[i, j]``, one i after the other.
+@xetile.function
+def convert(source: Array, at: int, to: Array, begin: int, SHAPE: constexpr) -> None:
+    """``to[i, begin + j] = source[i, at + j]`` for j below SHAPE[1], converted."""
+    for i in range(0, source.shape[0], SHAPE[0]):
+        v = xetile.load_tile(xetile.init_tile(source, [i, at], SHAPE))
+        put(v, to, [i, begin])
 
-    A program has its columns to itself: no atomics, the same sums each time.
+
+@xetile.kernel
+def scatter_columns(
+    x: Array | None,
+    index: Array,
+    source: Array,
+    sums: Array | None,
+    out: Array,
+    WIDTH: constexpr,
+) -> None:
+    """``out = x; out[index[i, j], j] += source[i, j]``, one i after the other.
+
+    A program has WIDTH columns to itself: no atomics, the same sums each time. Without
+    ``x`` what is in ``out`` is added to. With ``sums``, (programs, rows, WIDTH), they
+    are made there, in its dtype.
     """
-    first, number = xetile.program_id(0) * WIDTH, xetile.program_id(1)
+    program, number = xetile.program_id(0), xetile.program_id(1)
     places, added = matrix(index, number), matrix(source, number)
-    columns = first + xetile.arange(WIDTH)[None, :]
+    to, first, begin = matrix(out, number), program * WIDTH, program * WIDTH
+    if sums is not None:
+        to, begin = sums[number * xetile.num_programs(0) + program], 0
+    if x is not None:
+        convert(matrix(x, number), first, to, begin, (8, WIDTH))
+    columns = begin + xetile.arange(WIDTH)[None, :]
     for i in range(0, places.shape[0]):
         tile = xetile.init_tile(places, [i, first], (1, WIDTH))
         rows = xetile.load_tile(tile, padding=-1).to(xetile.i64)
         v = xetile.load_tile(xetile.init_tile(added, [i, first], (1, WIDTH)))
-        to = xetile.init_tile(matrix(out, number), [rows, columns + rows * 0])
-        xetile.store_scatter(xetile.load_gather(to) + v.to(out.dtype), None, to)
+        at = xetile.init_tile(to, [rows, columns + rows * 0])
+        xetile.store_scatter(xetile.load_gather(at) + v.to(to.dtype), None, at)
+    if sums is not None:
+        convert(to, begin, matrix(out, number), first, (8, WIDTH))
 
 
 @xetile.function
@@ -92,27 +116,30 @@ def scatter_rows(
     sums: Array | None,
     out: Array,
     WIDTH: constexpr,
+    ROWS: constexpr,
 ) -> None:
-    """``out[i] = x[i]; out[i, index[i, j]] += source[i, j]``, a row to a program.
+    """``out[i] = x[i]; out[i, index[i, j]] += source[i, j]``, ROWS rows to a program.
 
-    Without ``x`` what is in ``out`` is added to. With ``sums`` the row is made there,
-    in their dtype.
+    Without ``x`` what is in ``out`` is added to. With ``sums``, (programs, columns),
+    a row is made there, in its dtype.
     """
-    i, number = xetile.program_id(0), xetile.program_id(1)
-    row = matrix(out, number)[i]
-    to = row
-    if sums is not None:
-        to = matrix(sums, number)[i]
-    if x is not None:
-        convert_row(matrix(x, number)[i], to, WIDTH)
-    if i < matrix(index, number).shape[0]:
-        places, added = matrix(index, number)[i], matrix(source, number)[i]
-        for j in range(0, places.shape[0]):
-            at = places[j]
-            if at >= 0 and at < to.shape[0]:
-                to[at] = to[at] + added[j].to(to.dtype)
-    if sums is not None:
-        convert_row(to, row, WIDTH)
+    program, number = xetile.program_id(0), xetile.program_id(1)
+    whole = matrix(out, number)
+    for i in range(program * ROWS, min(program * ROWS + ROWS, whole.shape[0])):
+        row = whole[i]
+        to = row
+        if sums is not None:
+            to = sums[number * xetile.num_programs(0) + program]
+        if x is not None:
+            convert_row(matrix(x, number)[i], to, WIDTH)
+        if i < matrix(index, number).shape[0]:
+            places, added = matrix(index, number)[i], matrix(source, number)[i]
+            for j in range(0, places.shape[0]):
+                at = places[j]
+                if at >= 0 and at < to.shape[0]:
+                    to[at] = to[at] + added[j].to(to.dtype)
+        if sums is not None:
+            convert_row(to, row, WIDTH)
 
 
 @xetile.kernel
@@ -142,8 +169,8 @@ def _check_extents(name: str, dim: int, index: Operand, *others: Operand) -> Non
     """
     for other in others:
         extents = list(zip(index.shape, other.shape))
-        if other is others[0] and extents:
-            del extents[dim]
+        if other is others[0]:
+            del extents[dim : dim + 1]
         if index.ndim != other.ndim or any(m > n for m, n in extents):
             problem = f"`index` is {index.shape}, but `{other.name}` is {other.shape}"
             raise wrong_shape(name, problem, "pass an index that is no larger")
@@ -189,7 +216,7 @@ def _gathered(x: Operand, dim: int, index: Operand, shape: Shape) -> Call:
 
 
 def _gather_backward(context: Context, grad: Any) -> Mapping[str, Any]:
-    (index,), dim = context.saved, context.options["dim"]
+    (index,), dim = context.saved, context["dim"]
     zeros = grad.new_zeros(context.shape_of("input"))
     return {"input": scatter_add(zeros, dim, index, grad)}
 
@@ -220,26 +247,39 @@ def gather(
     return _gathered(input, dim, index, index.shape)
 
 
-def _added_in_rows(
-    x: Operand, index: Operand, src: Operand, made: Operand, acc: DType
-) -> list[Step]:
-    """The launch that copies each row and adds to it while it is in the cache."""
-    sums = None if acc == x.dtype else temporary(x.shape, acc)
-    operands = [x, index, src, *([] if sums is None else [sums]), made]
-    parts = _lines(index.shape, len(index.shape) - 1, along=True)
-    row: View = as_row if len(x.shape) < 2 else itself
-    views, batches = _seen([parts if y is src else row for y in operands], operands)
-    if sums is None:
-        views.insert(3, None)
-    rows = row(array_of(made)).shape[-2]
-    launch = Launch(
-        scatter_rows, views, batches.loops, (rows, batches.matrices, 1), (_ROW,)
-    )
-    return [Step(launch, (x, index, src, sums, made))]
+def _added(
+    x: Operand | None, index: Operand, src: Operand, made: Operand, dim: int, acc: DType
+) -> Step:
+    """The launch that copies lines of ``x`` and adds to them while caches hold them.
+
+    Without ``x`` the result is there already.
+    """
+    along = dim == max(made.ndim, 1) - 1
+    cut = _lines(index.shape, dim, along=along)
+    whole = cut if x is None else _lines(made.shape, dim, along=along)
+    given = [index, src, made] if x is None else [x, index, src, made]
+    some, batches = _seen([cut if y is src else whole for y in given], given)
+    m, n = whole(array_of(made)).shape[-2:]
+    is_apart = acc != made.dtype
+    if along:
+        width, rows = min(_ROW, width_of(n)), _ROWS if is_apart else 1
+        kernel, constants, programs = scatter_rows, (width, rows), cdiv(m, rows)
+        own = (n,)
+    else:
+        # Narrow columns of a wide matrix keep each other out of caches.
+        is_apart = x is not None
+        width = min(_STRIPE, width_of(n))
+        kernel, constants, programs = scatter_columns, (width,), cdiv(n, width)
+        own = (m, width)
+    matrices = batches.matrices
+    sums = temporary((programs * matrices, *own), acc) if is_apart else None
+    views = [*(4 - len(some)) * [None], *some[:-1], None, some[-1]]
+    launch = Launch(kernel, views, batches.loops, (programs, matrices, 1), constants)
+    return Step(launch, (x, index, src, sums, made))
 
 
 def _scatter_backward(context: Context, grad: Any) -> Mapping[str, Any]:
-    (index,), dim = context.saved, context.options["dim"]
+    (index,), dim = context.saved, context["dim"]
     by_src = gather(grad, dim, index)
     if context.shape_of("src") != index.shape:
         places = tuple(slice(0, n) for n in index.shape)
@@ -279,34 +319,31 @@ def scatter_add(
         floats("scatter_add", input, src)
     acc = sums_of(input.dtype) if input.dtype.is_float else input.dtype
 
-    along = dim == max(input.ndim, 1) - 1
-    if along and index.shape[:-2] == input.shape[:-2]:
-        return Call(
-            (result(input.shape, input.dtype),),
-            lambda made: _added_in_rows(input, index, src, made[0], acc),
-        )
-
     def steps(made: Any) -> Any:
-        to = made[0] if acc == input.dtype else temporary(input.shape, acc)
-        lines = _lines(index.shape, dim, along=along)
-        seen, batches = _seen([lines] * 3, (index, src, to))
-        m, n = lines(array_of(index)).shape[-2:]
-        operands: tuple[Operand | None, ...] = index, src
-        width = min(_STRIPE, width_of(n))
-        kernel, grid = scatter_columns, (cdiv(n, width), batches.matrices, 1)
-        if along:
-            kernel, grid = scatter_rows, (m, batches.matrices, 1)
-            seen, operands = [None, *seen[:2], None, seen[2]], (None, index, src, None)
-        launch = Launch(kernel, seen, batches.loops, grid, (width,))
-        first, add = copied(input, to, acc), Step(launch, (*operands, to))
-        some = [first, add] if size_of(index.shape) else [first]
-        return some if to is made[0] else [*some, copied(to, made[0], acc)]
+        if _same_matrices(dim, index, input):
+            return [_added(input, index, src, made[0], dim, acc)]
+        # What a user gave may be `src`, which is still to be read.
+        is_made = acc == input.dtype and made[0].is_new
+        to = made[0] if is_made else temporary(input.shape, acc)
+        some = [copied(input, to, acc)]
+        if size_of(index.shape):
+            some.append(_added(None, index, src, to, dim, acc))
+        return some if is_made else [*some, copied(to, made[0], acc)]
 
     return Call((result(input.shape, input.dtype),), steps)
 
 
+def _same_matrices(dim: int, index: Operand, x: Operand) -> bool:
+    """Whether both have as many matrices of ``dim`` and the last or its neighbour."""
+    last = max(x.ndim, 1) - 1
+    matrix = {last, last - 1 if dim == last else dim}
+    return all(
+        m == n for i, (m, n) in enumerate(zip(index.shape, x.shape)) if i not in matrix
+    )
+
+
 def _select_backward(context: Context, grad: Any) -> Mapping[str, Any]:
-    (index,), dim = context.saved, context.options["dim"]
+    (index,), dim = context.saved, context["dim"]
     zeros = grad.new_zeros(context.shape_of("input"))
     around = [1] * grad.ndim
     around[dim] = -1
@@ -411,7 +448,7 @@ def embedding_backward(
 
 def _backward(context: Context, grad: Any) -> Mapping[str, Any]:
     (numbers,) = context.saved
-    rows, padding = context.shape_of("weight")[0], context.options["padding_idx"]
+    rows, padding = context.shape_of("weight")[0], context["padding_idx"]
     padding = -1 if padding is None else padding % rows
     return {"weight": embedding_backward(grad.contiguous(), numbers, rows, padding)}
 

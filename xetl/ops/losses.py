@@ -30,9 +30,10 @@ from xetl.ops.declarations import (
 from xetl.ops.declare import FUNCTIONS, Function, function, is_traced
 from xetl.ops.operands import Numbers
 from xetl.ops.product import put
-from xetl.ops.rules import SUMS, Shape, wrong_shape
+from xetl.ops.rules import SUMS, Shape, with_out, wrong_shape
 from xetl.ops.views import floats, size_of, width_of
 from xetl.runtime.call_site import at_caller
+from xetl.runtime.tensors import needs_derivative
 from xetl.xetile import Array, constexpr
 
 P = ParamSpec("P")
@@ -111,8 +112,8 @@ def nll_rows(
     first = xetile.program_id(0) * ROWS
     row = first + xetile.arange(ROWS)
     label = xetile.load_tile(xetile.init_tile(labels, [first], (ROWS,)))
-    # Outside of the classes nothing is read: 0.
-    count = xetile.where((label == ignore) | (row >= x.shape[0]), 0.0, 1.0).to(ACC)
+    # Outside of the classes nothing is read: 0. Behind the rows nothing is stored.
+    count = xetile.where(label == ignore, 0.0, 1.0).to(ACC)
     if weight is not None:
         picked = xetile.load_gather(xetile.init_tile(weight, [label]))
         count = count * picked.to(ACC)
@@ -223,6 +224,20 @@ def check_reduction(name: str, reduction: str, known: Sequence[str]) -> None:
         )
 
 
+def check_smoothing(smoothing: float) -> None:
+    """Refuse what is no part of a target.
+
+    Raises:
+        LaunchError: it is not 0 to 1.
+    """
+    if not 0 <= smoothing <= 1:
+        raise LaunchError(
+            f"`label_smoothing` is {smoothing}",
+            code="X0829",
+            help="`label_smoothing` is 0 to 1",
+        )
+
+
 def check_classes(
     name: str, x: Operand, target: Operand, weight: Operand | None, reduction: str
 ) -> int:
@@ -277,6 +292,7 @@ def class_loss(
     """The loss, and what its mean was divided by."""
     name = "nll_loss" if is_log else "cross_entropy"
     classes = check_classes(name, input, target, weight, reduction)
+    check_smoothing(label_smoothing)
     dtype = floats(name, input)
     acc = SUMS[dtype]
     shape: Shape = target.shape if reduction == "none" else ()
@@ -295,7 +311,7 @@ def class_loss(
             rows = Launch(nll_rows, views, (), grid, (acc, _PICKED))
             numbers = (ignore_index,)
         one = Step(rows, (input, target, weight, first, kept), numbers)
-        width = min(1024, width_of(m))
+        width = min(1024, width_of(max(1, m)))
         ends = (reduction == "mean", acc, width)
         views = (_first, _second, itself, itself)
         last = Launch(finish_loss, views, (), (1, 1, 1), ends)
@@ -361,11 +377,12 @@ class _Loss(Function):
     def _called(self, *args: Any, **kwargs: Any) -> Any:
         values = self.complete(args, kwargs)
         try:
-            if not is_traced() and self.way_of(values) is None:
+            needed = needs_derivative(values[0])  # then all else need not be asked
+            if not needed and not is_traced() and self.way_of(values) is None:
                 return self._compute(values, (args, kwargs))
             *given, out = values
             found = class_loss(*cast("Any", self.rule).__wrapped__(*given))
-            return with_out(found[0], out)
+            return with_out(self.name, found[0], out)
         except XetlError as error:
             raise at_caller(error) from None
 
@@ -409,7 +426,7 @@ def cross_entropy(
         input: (n, classes, ...) or (classes,), scores; f16, bf16, f32 or f64.
         target: (n, ...) or a number, i64: the class of each row.
         weight: (classes,) or None, without a derivative.
-        size_average: has no meaning any more, as in torch; so has ``reduce``.
+        size_average: None; ``reduction`` has replaced it and ``reduce``.
         ignore_index: the class of rows that do not count.
         reduce: see ``size_average``.
         reduction: ``"mean"``, ``"sum"`` or ``"none"``.
@@ -421,10 +438,9 @@ def cross_entropy(
         or the shape of ``target`` for ``"none"``.
 
     Raises:
-        LaunchError: shapes (X0827), dtypes (X0828) or ``reduction`` (X0829) do not fit.
+        LaunchError: shapes (X0827), dtypes (X0828) or options (X0829) do not fit.
     """
-    options = [ignore_index, reduction, float(label_smoothing)]
-    return [input, target, weight, *options, False]
+    return [input, target, weight, ignore_index, reduction, label_smoothing, False]
 
 
 @_public
@@ -441,11 +457,3 @@ def nll_loss(
 ) -> Any:
     """``-input[target]`` of logarithms of probabilities; see `cross_entropy`."""
     return [input, target, weight, ignore_index, reduction, 0.0, True]
-
-
-def with_out(found: Any, out: Any) -> Any:
-    """The result, in ``out`` if there is one."""
-    if out is None:
-        return found
-    out[...] = found
-    return out

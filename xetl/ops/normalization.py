@@ -90,7 +90,13 @@ def norm_rows(
         if not IS_FULL:
             # What is loaded besides the row is 0, not the mean.
             v = xetile.where(xetile.arange(WIDTH)[None, :] < n, v, 0.0)
-    y = v * xetile.rsqrt((v * v).sum(1, keepdims=True) / n + eps)
+    y, variance = v, (v * v).sum(1, keepdims=True) / n
+    if CENTERED and MAP is None:
+        # What rounding has left of the mean: all there is in rows of equal numbers.
+        # Subgroups that share a row add it in a tree, which rounds less.
+        left = v.sum(1, keepdims=True) / n
+        y, variance = v - left, variance - left * left
+    y = y * xetile.rsqrt(variance + eps)
     if weight is not None:
         y = y * _of_row(weight, row, WIDTH).to(ACC)
     if bias is not None:
@@ -167,6 +173,7 @@ def norm_backward_rows(
     ROWS: constexpr,
     ACC: constexpr,
     WIDTH: constexpr,
+    IS_FULL: constexpr = False,
 ) -> None:
     """The gradient by x of some rows, and what they add to those by weight and bias.
 
@@ -185,9 +192,10 @@ def norm_backward_rows(
         ROWS: of a program.
         ACC: the dtype that is computed in.
         WIDTH: columns of a tile, n or more.
+        IS_FULL: whether WIDTH is n.
     """
     program = xetile.program_id(0)
-    n = x.shape[1]
+    n = WIDTH if IS_FULL else x.shape[1]
     weights, biases = xetile.zeros((1, WIDTH), ACC), xetile.zeros((1, WIDTH), ACC)
     for row in range(program * ROWS, min((program + 1) * ROWS, x.shape[0])):
         v = xetile.load_tile(xetile.init_tile(x, [row, 0], (1, WIDTH))).to(ACC)
@@ -196,14 +204,23 @@ def norm_backward_rows(
         if weight is not None:
             u = g * xetile.load_tile(xetile.init_tile(weight, [0], (WIDTH,))).to(ACC)
         if CENTERED:
-            mean = v.sum(1, keepdims=True) / n
-            v = xetile.where(xetile.arange(WIDTH)[None, :] < n, v - mean, 0.0)
-        r = xetile.rsqrt((v * v).sum(1, keepdims=True) / n + eps)
-        # Factors of a row come first: fewer passes over it.
-        d = u - v * ((u * v).sum(1, keepdims=True) * r / n * r)
+            v = v - v.sum(1, keepdims=True) / n
+            if not IS_FULL:
+                v = xetile.where(xetile.arange(WIDTH)[None, :] < n, v, 0.0)
+        variance = (v * v).sum(1, keepdims=True) / n
+        common = (u * v).sum(1, keepdims=True)
+        left, total = 0.0, 0.0
         if CENTERED:
-            d = d - u.sum(1, keepdims=True) / n
-        weights = weights + g * (v * r)
+            # See `norm_rows`.
+            left, total = v.sum(1, keepdims=True) / n, u.sum(1, keepdims=True)
+            variance, common = variance - left * left, common - left * total
+        r = xetile.rsqrt(variance + eps)
+        # Factors of a row come first: fewer passes over it.
+        factor = common * r / n * r
+        d, normed = u - v * factor, v * r
+        if CENTERED:
+            d, normed = d + (left * factor - total / n), normed - left * r
+        weights = weights + g * normed
         biases = biases + g
         to = xetile.init_tile(out, [row, 0], (1, WIDTH))
         xetile.store_tile((d * r).to(out.dtype), to)
@@ -284,9 +301,10 @@ def _normed(
             kernel, all_of, one, some = norm_folded_rows, fold.view, fold.one, fold.rows
             constants = (*how, *fold)
         else:
-            tile = row_tile(x, view(array_of(x)).shape[-2:], width_of(columns), sums)
+            width = width_of(columns)
+            tile = row_tile(x, view(array_of(x)).shape[-2:], width, sums)
             kernel, all_of, one, some = norm_rows, view, _line, tile.rows
-            constants = (*how, width_of(columns), *tile)
+            constants = (*how, width, *tile._replace(is_full=width == columns))
         views = (all_of, Shared(one), Shared(one), all_of)
         return [rows(kernel, operands, views, constants, (eps,), rows_of_program=some)]
 
@@ -322,7 +340,7 @@ def norm_backward(
         parts = [temporary((programs, n), sums) for _ in range(2)]
         flat: View = lambda x: x.reshape(-1, n)  # noqa: E731
         views = (flat, flat, _line, flat, itself, itself)
-        constants = (centered, some, sums, width_of(n))
+        constants = (centered, some, sums, width_of(n), width_of(n) == n)
         launch = Launch(norm_backward_rows, views, (), (programs, 1, 1), constants)
         first = Step(launch, (grad, input, weight, made[0], *parts), (eps,))
         grid = (cdiv(n, _STRIPE), 1, 1)
@@ -335,9 +353,9 @@ def norm_backward(
 def _backward(centered: bool) -> Any:
     def backward(context: Context, grad: Any) -> Mapping[str, Any]:
         x, weight = context.saved
-        dims = context.options["normalized_shape"]
+        dims = context["normalized_shape"]
         count = 1 if isinstance(dims, int) else max(1, len(dims))
-        eps = context.options["eps"]
+        eps = context["eps"]
         if eps is None:
             eps = np.finfo(np.float64 if x.dtype.itemsize == 8 else np.float32).eps
         by_x, by_weight, by_bias = norm_backward(
@@ -351,7 +369,7 @@ def _backward(centered: bool) -> Any:
 def _without_shape(values: list[Any]) -> None:
     """``layer_norm(x, weight, bias, eps)`` was how it could be called."""
     x, shape, weight, bias, *rest = values
-    if shape is not None and not hasattr(shape, "shape"):
+    if shape is not None and not getattr(shape, "shape", ()):
         return
     if weight is not None and bias is not None and not hasattr(bias, "shape"):
         bias, rest[0] = None, bias  # the fourth by position is eps

@@ -12,9 +12,8 @@ from xetl.imports import import_whole
 from xetl.language.dtypes import BY_NAME, DType
 from xetl.ops.recycling import new_array, new_tensor
 from xetl.runtime.arrays import locate, of_numpy
-from xetl.runtime.dlpack import row_major
 from xetl.runtime.tensors import is_tensor, tensors_as_arrays
-from xetl.runtime.usm import DeviceNumbers
+from xetl.runtime.usm import DeviceNumbers, row_major
 
 Numbers: TypeAlias = np.ndarray[Any, Any]
 

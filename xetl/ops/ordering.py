@@ -19,7 +19,7 @@ from xetl.ops.views import columns_of, find_dim, row_view, rows, sums_of
 from xetl.xetile import Array, Vector, constexpr
 
 _LONGEST = 1 << 14
-"""Elements of a row, which a program holds."""
+"""Elements of a row, which a program holds; of 64 bits half as many."""
 
 _FEW = 8
 """Up to so many times k elements a row is sorted: each of the k costs 14 ns, to sort 16
@@ -82,20 +82,21 @@ def topk_rows(
 
 def _width(name: str, x: Operand, dim: int) -> int:
     n = columns_of(x.shape, dim)
-    if x.dtype.bits > 32 or x.dtype.is_bool:
+    if x.dtype.is_bool:
         raise LaunchError(
             f"`{name}` was given input of {x.dtype}",
             code="X0828",
-            help="convert it to a dtype of 32 bits or less",
+            help="convert it to numbers, such as uint8",
         )
-    if n > _LONGEST:
-        problem = f"rows of {n} elements are too long"
-        raise wrong_shape(name, problem, f"{_LONGEST} are the most")
+    longest = _LONGEST // 2 if x.dtype.bits == 64 else _LONGEST
+    if n > longest:
+        problem = f"rows of {n} elements of {x.dtype} are too long"
+        raise wrong_shape(name, problem, f"{longest} are the most")
     return max(16, next_power_of_2(max(1, n)))
 
 
 def _backward(context: Context, grad: Any, _: Any) -> Mapping[str, Any]:
-    places, dim = context.saved[0], context.options["dim"]
+    places, dim = context.saved[0], context["dim"]
     zeros = grad.new_zeros(context.shape_of("input"))
     return {"input": zeros.scatter(dim, places, grad)}
 
@@ -160,8 +161,8 @@ def sort(
     """The elements along a dimension in order, and where they were: a pair.
 
     Args:
-        input: any shape; floats or integers of 32 bits or less, from any library as for
-            `softmax`; at most 16,384 elements along ``dim``.
+        input: any shape; floats or integers, from any library as for `softmax`; at most
+            16,384 elements along ``dim``, of 64 bits 8,192.
         dim: the dimension.
         descending: whether the largest comes first. NaN comes last in either order.
         stable: whether equals keep their order; they do always.

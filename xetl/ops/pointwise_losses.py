@@ -5,15 +5,16 @@ Source: torch.nn.functional.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
 
 from xetl import xetile
 from xetl.errors import XetlError
 from xetl.ops.activations import each_element
 from xetl.ops.declarations import ArrayLike, Call, Context, result
 from xetl.ops.declare import function
-from xetl.ops.losses import REDUCTIONS, check_reduction, with_out
+from xetl.ops.losses import REDUCTIONS, check_reduction
+from xetl.ops.options import plain
 from xetl.ops.reductions import mean, sum
 from xetl.ops.views import elements, floats, same_shapes, sums_of
 from xetl.runtime.call_site import at_caller
@@ -81,7 +82,7 @@ def pointwise_loss_backward(
 
 
 def _backward(context: Context, grad: Any) -> Mapping[str, Any]:
-    (x, target), which = context.saved, context.options["which"]
+    (x, target), which = context.saved, context["which"]
     found: Any = pointwise_loss_backward(grad.contiguous(), x, target, which)
     return {"input": found[0], "target": found[1]}
 
@@ -114,15 +115,17 @@ def mse_loss(
     Args:
         input: any shape; f16, bf16, f32 or f64.
         target: shape and dtype of ``input``.
-        size_average: has no meaning any more, as in torch; so has ``reduce``.
+        size_average: None; ``reduction`` has replaced it and ``reduce``.
         reduce: see ``size_average``.
         reduction: ``"mean"``, ``"sum"`` or ``"none"``.
         out: where the result goes.
 
     Raises:
-        LaunchError: shapes (X0827), dtypes (X0828) or ``reduction`` (X0829) do not fit.
+        LaunchError: shapes (X0827), dtypes (X0828) or options (X0829) do not fit.
     """
-    _check("mse_loss", reduction, REDUCTIONS)
+    _check("mse_loss", reduction, REDUCTIONS, size_average, reduce)
+    if reduction == "none":
+        return cast("Any", pointwise_loss)(input, target, "mse_loss", out=out)
     return _reduced(pointwise_loss(input, target, "mse_loss"), reduction, out)
 
 
@@ -141,7 +144,7 @@ def kl_div(
     Args:
         input: any shape, logarithms of probabilities; f16, bf16, f32 or f64.
         target: probabilities, shape and dtype of ``input``.
-        size_average: has no meaning any more, as in torch; so has ``reduce``.
+        size_average: None; ``reduction`` has replaced it and ``reduce``.
         reduce: see ``size_average``.
         reduction: ``"mean"``, ``"batchmean"`` (the sum divided by the first extent),
             ``"sum"`` or ``"none"``.
@@ -149,25 +152,29 @@ def kl_div(
         out: where the result goes.
 
     Raises:
-        LaunchError: shapes (X0827), dtypes (X0828) or ``reduction`` (X0829) do not fit.
+        LaunchError: shapes (X0827), dtypes (X0828) or options (X0829) do not fit.
     """
-    _check("kl_div", reduction, (*REDUCTIONS, "batchmean"))
-    which = "kl_div of logarithms" if log_target else "kl_div"
+    _check("kl_div", reduction, (*REDUCTIONS, "batchmean"), size_average, reduce)
+    is_log = plain("log_target", "bool", log_target)
+    which = "kl_div of logarithms" if is_log else "kl_div"
+    if reduction == "none":
+        return cast("Any", pointwise_loss)(input, target, which, out=out)
     found = pointwise_loss(input, target, which)
     if reduction == "batchmean" and len(input.shape) > 1:
         found = sum(found, tuple(range(1, len(input.shape))))
-    reduction = "mean" if reduction == "batchmean" else reduction
-    return _reduced(found, reduction, out)
+    return _reduced(found, "sum" if reduction == "sum" else "mean", out)
 
 
-def _check(name: str, reduction: str, known: tuple[str, ...]) -> None:
+def _check(
+    name: str, reduction: str, known: Sequence[str], size_average: Any, reduce: Any
+) -> None:
     try:
         check_reduction(name, reduction, known)
     except XetlError as error:
         raise at_caller(error) from None
+    plain("size_average", "None", size_average)
+    plain("reduce", "None", reduce)
 
 
 def _reduced(found: Any, reduction: str, out: Any) -> Any:
-    if reduction == "none":
-        return with_out(found, out)
     return mean(found, out=out) if reduction == "mean" else sum(found, out=out)

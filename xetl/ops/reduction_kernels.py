@@ -49,10 +49,10 @@ def reduced(name: str, x: Operand, dim: Any, keepdim: bool) -> Reduced:
     Raises:
         LaunchError: there is no such dimension, or one is named twice.
     """
-    given: Any = dim
-    if dim is None or dim == () or dim == []:
-        given = tuple(range(x.ndim))
-    given = (given,) if isinstance(given, int) else tuple(given)
+    several = isinstance(dim, Sequence)
+    if dim is None or (several and not dim):
+        dim, several = range(x.ndim), True
+    given: Sequence[Any] = tuple(dim) if several else (dim,)
     dims = tuple(sorted(find_dim(name, x, each) for each in given)) if x.ndim else ()
     if len(set(dims)) != len(dims):
         raise wrong_shape(name, f"`dim` is {dim}", "name each dimension once")
@@ -94,8 +94,8 @@ def rows_of_tile(what: Reduced, width: int) -> int:
 
 def spread(context: Context, grad: Any) -> Any:
     """The gradient of a sum: the same for all that was added."""
-    shape, dim = context.shape_of("input"), context.options["dim"]
-    if not context.options["keepdim"] and dim not in (None, (), []):
+    shape, dim = context.shape_of("input"), context["dim"]
+    if not context["keepdim"] and dim not in (None, ()):
         dims = [dim] if isinstance(dim, int) else dim
         for each in sorted(i % len(shape) for i in dims):
             grad = grad.unsqueeze(each)

@@ -54,7 +54,7 @@ from xetl.ops.views import (
     columns,
     columns_of,
     find_dim,
-    floats,
+    floats_as,
     piece_width,
     row_view,
     rows,
@@ -78,8 +78,15 @@ def limit_of(kind: str, dtype: DType) -> Any:
         return 0
     if dtype.is_float:
         return float("-inf" if kind == "max" else "inf")
+    if dtype.is_bool:
+        return int(kind == "min")
     limits = np.iinfo(dtype.numpy)
     return int(limits.min if kind == "max" else limits.max)
+
+
+def _compared_in(dtype: DType) -> DType:
+    """What extremes are searched in: it has the values of ``dtype``, in their order."""
+    return SUMS.get(dtype, dtype if dtype.bits >= 32 else i32)
 
 
 def _nothing(name: str, x: Operand) -> LaunchError:
@@ -98,8 +105,11 @@ def _reduce(
     def steps(made: Sequence[Operand]) -> list[Step | None]:
         source, target = views_of(x, what.dims, keepdim)
         width = min(width_of(max(1, what.columns)), WIDEST)
+        if what.columns > WIDEST:
+            width = min(width, piece_width(x, what.columns))
         count = prod(what.shape)
-        first = limit_of(kind, acc)
+        # Of the input: a limit of wider numbers would not be a padding of its tiles.
+        first = limit_of(kind, x.dtype)
         is_down = len(what.dims) == 1 and what.dims[0] < x.ndim - 1
         if is_down and are_lines(made):
             return _by_columns(x, made[0], what, (kind, first, acc), factor)
@@ -257,9 +267,9 @@ def sum(
     Raises:
         LaunchError: shapes (X0827) or dtypes (X0828) do not fit.
     """
-    if not input.dtype.is_float and not input.dtype.is_bool:
+    if not input.dtype.is_float:
         return _reduce("sum", "add", input, dim, keepdim, as_dtype(dtype, i64), i64)
-    wanted = as_dtype(dtype, floats("sum", input))
+    wanted = floats_as("sum", input, dtype)
     acc = sums_of(input.dtype, wanted)
     return _reduce("sum", "add", input, dim, keepdim, wanted, acc)
 
@@ -273,8 +283,8 @@ def mean(
     *,
     out: ArrayLike = None,
 ) -> Any:
-    """The mean over dimensions; arguments as of `sum`, but floats only."""
-    wanted = as_dtype(dtype, floats("mean", input))
+    """The mean over dimensions; arguments as of `sum`; integers need ``dtype``."""
+    wanted = floats_as("mean", input, dtype, converts=True)
     acc = sums_of(input.dtype, wanted)
     return _reduce("mean", "add", input, dim, keepdim, wanted, acc)
 
@@ -282,19 +292,19 @@ def mean(
 def _extreme_backward(context: Context, grad: Any) -> Mapping[str, Any]:
     """Shared evenly among equals, as torch does for amax."""
     x, y = context.saved
-    dim, keepdim = context.options["dim"], context.options["keepdim"]
-    if not keepdim and dim not in (None, (), []):
+    dim, keepdim = context["dim"], context["keepdim"]
+    if not keepdim and dim not in (None, ()):
         dims = [dim] if isinstance(dim, int) else dim
         for each in sorted(i % x.ndim for i in dims):
             grad, y = grad.unsqueeze(each), y.unsqueeze(each)
     is_best = (x == y).to(x.dtype)
-    dims = None if dim in (None, (), []) else dim
+    dims = None if dim in (None, ()) else dim
     count = is_best.sum(keepdim=True, dim=dims) if dims is not None else is_best.sum()
     return {"input": grad * is_best / count}
 
 
 def _extreme(name: str, kind: str, x: Operand, dim: Any, keepdim: bool) -> Call:
-    acc = SUMS.get(x.dtype, i64 if x.dtype.bits > 32 else i32)
+    acc = _compared_in(x.dtype)
     return _reduce(name, kind, x, dim, keepdim, x.dtype, acc)
 
 
@@ -334,7 +344,7 @@ def _found(
     what = reduced(name, x, dim, keepdim)
     if what.columns == 0:
         raise _nothing(name, x)
-    acc = SUMS.get(x.dtype, i64 if x.dtype.bits > 32 else i32)
+    acc = _compared_in(x.dtype)
     results = (result(what.shape, i64),)
     if both:
         results = (result(what.shape, x.dtype), *results)
@@ -389,8 +399,8 @@ def argmin(
 
 
 def _chosen_backward(context: Context, grad: Any, _: Any) -> Mapping[str, Any]:
-    places, dim = context.saved[0], context.options["dim"]
-    if not context.options["keepdim"]:
+    places, dim = context.saved[0], context["dim"]
+    if not context["keepdim"]:
         grad, places = grad.unsqueeze(dim), places.unsqueeze(dim)
     zeros = grad.new_zeros(context.shape_of("input"))
     return {"input": zeros.scatter(dim, places, grad)}
@@ -414,7 +424,7 @@ def min_with_indices(
 
 def _cumsum(x: Operand, dim: int, dtype: Any, *, reverse: bool) -> Call:
     is_float = x.dtype.is_float
-    wanted = as_dtype(dtype, floats("cumsum", x) if is_float else i64)
+    wanted = floats_as("cumsum", x, dtype) if is_float else as_dtype(dtype, i64)
     acc = sums_of(x.dtype, wanted) if is_float else i64
     dim = find_dim("cumsum", x, dim)
     view = row_view(x.ndim, dim)
@@ -435,7 +445,7 @@ def cumsum_backward(grad: ArrayLike, dim: int, dtype: DTypeLike) -> Any:
 
 
 def _cumsum_backward(context: Context, grad: Any) -> Mapping[str, Any]:
-    dim, dtype = context.options["dim"], context.dtype_of("input")
+    dim, dtype = context["dim"], context.dtype_of("input")
     return {"input": cumsum_backward(grad, dim, dtype)}
 
 

@@ -111,7 +111,7 @@ def rope_backward(
 
 def _backward(context: Context, grad: Any) -> Mapping[str, Any]:
     cos, sin = context.saved
-    return {"input": rope_backward(grad, cos, sin, context.options["interleaved"])}
+    return {"input": rope_backward(grad, cos, sin, context["interleaved"])}
 
 
 @function(backward=_backward, saves=["cos", "sin"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import wraps
-from typing import NamedTuple, ParamSpec, TypeAlias, TypeVar
+from typing import Any, NamedTuple, ParamSpec, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -55,6 +55,29 @@ def common_dtype_of(function: str, dtypes: Mapping[str, DType]) -> DType:
 def wrong_shape(function: str, problem: str, help_: str) -> LaunchError:
     """The error for a shape that does not fit."""
     return LaunchError(f"`{function}`: {problem}", code="X0827", help=help_)
+
+
+def with_out(function: str, found: Any, out: Any) -> Any:
+    """A result that torch's operator has computed, in ``out`` if there is one.
+
+    Raises:
+        LaunchError: it is no tensor of that shape, or of a dtype that loses fractions.
+    """
+    if out is None:
+        return found
+    if not hasattr(out, "copy_"):
+        problem = f"`out` is a {type(out).__name__}, beside tensors"
+        raise LaunchError(problem, code="X0805", help="pass a tensor")
+    if out.shape != found.shape:
+        shapes = f"{tuple(out.shape)}, but the result is {tuple(found.shape)}"
+        raise wrong_shape(function, f"`out` is {shapes}", "pass a tensor of that shape")
+    if found.dtype.is_floating_point != out.dtype.is_floating_point:
+        raise LaunchError(
+            f"`{function}` cannot give its result as {out.dtype}",
+            code="X0828",
+            help=f"pass an `out=` of {found.dtype}",
+        )
+    return out.copy_(found)
 
 
 Shape: TypeAlias = tuple[int, ...]

@@ -16,7 +16,7 @@ from xetl.ops.views import (
     columns,
     columns_of,
     find_dim,
-    floats,
+    floats_as,
     folded,
     row_tile,
     row_view,
@@ -185,8 +185,7 @@ def softmax_backward_columns(
 
 
 def _along(name: str, kernel: Kernel, x: Operand, dim: int, dtype: Any) -> Call:
-    known = floats(name, x)
-    wanted = as_dtype(dtype, known)
+    known, wanted = x.dtype, floats_as(name, x, dtype)
     dim = find_dim(name, x, dim)
     view = row_view(x.ndim, dim)
 
@@ -232,7 +231,7 @@ def softmax_backward(
 
 def _backward(is_log: bool) -> Any:
     def backward(context: Context, grad: Any) -> Mapping[str, Any]:
-        y, dim = context.saved[0], context.options["dim"]
+        y, dim = context.saved[0], context["dim"]
         return {
             "input": softmax_backward(grad, y, dim, is_log, context.dtype_of("input"))
         }
@@ -242,7 +241,7 @@ def _backward(is_log: bool) -> Any:
 
 def _out_second(values: list[Any]) -> None:
     """``softmax(x, out)`` was how it could be called."""
-    if hasattr(values[1], "shape"):
+    if getattr(values[1], "shape", ()):
         values[1], values[-1] = -1, values[1]
 
 

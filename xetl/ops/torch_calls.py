@@ -12,13 +12,22 @@ from xetl.errors import LaunchError
 from xetl.imports import import_whole
 from xetl.ops import torch_library
 from xetl.ops.declare import Function
+from xetl.ops.options import EXACT
 from xetl.ops.repeated import PLAIN, REPEATED, SEQUENCES, Arguments
+from xetl.ops.rules import with_out
 
 torch: Any = import_whole("torch")
 _PLAIN = {torch.Tensor, torch.nn.Parameter}
 REPEATED.update(_PLAIN)
 PLAIN.add(torch.dtype)
 SEQUENCES.add(torch.Size)
+for kinds, symbol in (
+    (("int", "Dims"), torch.SymInt),
+    (("float", "Number"), torch.SymFloat),
+    (("bool",), torch.SymBool),
+):
+    for kind in kinds:
+        EXACT[kind].add(symbol)
 torch_library.register()
 
 
@@ -152,10 +161,8 @@ def traced(declared: Function, values: list[Any]) -> Any:
     out = values[-1]
     operator = torch_library.operator_of(declared)
     found = operator(*_with_dtypes(declared, values))
-    if out is None:
-        return found
-    if declared.results == 1:
-        return out.copy_(found)
-    for to, each in zip(out, found):
-        to.copy_(each)
+    if out is None or declared.results == 1:
+        return with_out(declared.name, found, out)
+    for to, each in zip(declared.outs_of(out), found):
+        with_out(declared.name, each, to)
     return out

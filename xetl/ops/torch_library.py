@@ -253,40 +253,38 @@ def _check_devices(declared: Function, values: Sequence[Any]) -> None:
 def _recorder(declared: Function) -> Any:
     """What computes a function and has torch record it.
 
-    ``apply(below, args, kwargs, values, *arrays)``: the call as ``below`` takes it, and
-    all arguments in order, whose arrays alone torch looks at.
+    ``apply((below, args, kwargs, values), *arrays)``: the call as ``below`` takes it,
+    and all arguments in order without their arrays, at which alone torch looks.
 
     A class for each function, so that a step of a graph finds at once what it calls.
     No transform may be on: only then is torch's own `apply`, written in Python, needed.
     """
     kept, is_single = picker(_places_among_arrays(declared)), declared.results == 1
 
-    def forward(
-        ctx: Any, below: Any, args: Any, kwargs: Any, values: Any, *arrays: Any
-    ) -> Any:
+    def forward(ctx: Any, call: Any, *arrays: Any) -> Any:
+        below, args, kwargs, ctx.values = call
         found = below(*args, **kwargs)
         if is_first:
-            ctx.set_materialize_grads(False)
+            ctx.materialize_grads = False
         every = (*arrays, found) if is_single else (*arrays, *found)
-        ctx.save_for_backward(*kept(every))
-        _drop_arrays(declared, values)
-        ctx.values = values
+        # As `save_for_backward` does, which is Python.
+        ctx.to_save = kept(every)
         return found
 
-    inputs = {name: i for i, name in enumerate(declared.array_names, 4)}
+    inputs = {name: i for i, name in enumerate(declared.array_names, 1)}
     is_alone = len(inputs) == 1
     # Of our functions only the first result has derivatives: no zeros for the others.
     is_first = not is_single and declared.namespace == "xetl"
 
     def backward(ctx: Any, *gradients: Any) -> Any:
         if is_first and gradients[0] is None:
-            return (None,) * (4 + len(inputs))
+            return (None,) * (1 + len(inputs))
         found = _differentiate(declared, ctx, inputs, gradients)
         if is_alone:
-            return None, None, None, None, *found.values()
+            return None, *found.values()
         needed = ctx.needs_input_grad
         wanted = [found.get(name) if needed[i] else None for name, i in inputs.items()]
-        return None, None, None, None, *wanted
+        return None, *wanted
 
     methods = {"forward": staticmethod(forward), "backward": staticmethod(backward)}
     made: Any = type(declared.name, (torch.autograd.Function,), methods)
@@ -310,7 +308,7 @@ class _Transformed(torch.autograd.Function):
         every = *declared.arrays_of(values), *results
         kept = [every[place] for place in _places_among_arrays(declared)]
         ctx.save_for_backward(*kept)
-        _drop_arrays(declared, values)
+        declared.drop_arrays(values)
         ctx.declared, ctx.values = declared, values
 
     @staticmethod
@@ -378,8 +376,7 @@ def record(declared: Function, below: Callable[..., Any], values: Sequence[Any])
         )
     if declared.recorder is None:
         declared.recorder = _recorder(declared)
-    arrays = declared.arrays_of(values)
-    return declared.recorder(below, values, {}, [*values], *arrays)
+    return declared.record_again(below, values, {}, [*values])
 
 
 def transformed(declared: Function, values: Sequence[Any]) -> Any:
@@ -412,19 +409,6 @@ def _places_among_arrays(declared: Function) -> list[int]:
         else names.index(name)
         for name in declared.saves
     ]
-
-
-def _drop_arrays(declared: Function, values: list[Any]) -> None:
-    """Leave no array among all arguments, so that none is kept alive.
-
-    Of those that are not saved dtype and shape are left.
-    """
-    for i in declared.saved:
-        values[i] = None
-    for i in declared.unsaved:
-        x = values[i]
-        if x is not None:
-            values[i] = x.dtype, x.shape
 
 
 def _differentiate(

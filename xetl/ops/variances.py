@@ -22,7 +22,21 @@ from xetl.ops.reduction_kernels import (
 )
 from xetl.ops.rules import SUMS
 from xetl.ops.views import columns, floats, piece_width, rows
-from xetl.xetile import Array, constexpr
+from xetl.xetile import Array, Vector, constexpr
+
+
+@xetile.function
+def exact(squares: Vector, rest: Vector, n: int) -> Vector:
+    """The sum of squared differences from the true mean.
+
+    Args:
+        squares: the sum for a mean that was rounded.
+        rest: the sum of these differences: n times the error of that mean.
+        n: how many.
+
+    Source: Chan, Golub, LeVeque, Algorithms for computing the sample variance, 1983.
+    """
+    return xetile.maximum(squares - rest * rest / n, 0.0)
 
 
 @xetile.kernel
@@ -52,14 +66,15 @@ def var_rows(
         tile = xetile.init_tile(source, [row, column], (ROWS, WIDTH))
         total = total + xetile.load_tile(tile).to(ACC)
     mean = total.sum(1, keepdims=True) / n
-    squares = xetile.zeros((ROWS, WIDTH), ACC)
+    squares, rest = xetile.zeros((ROWS, WIDTH), ACC), xetile.zeros((ROWS, WIDTH), ACC)
     for column in range(0, n, WIDTH):
         tile = xetile.init_tile(source, [row, column], (ROWS, WIDTH))
         v = xetile.load_tile(tile).to(ACC) - mean
         # What is loaded besides the row is 0, not the mean.
         v = xetile.where(xetile.arange(WIDTH)[None, :] < n - column, v, 0.0)
-        squares = squares + v * v
-    found = squares.sum(1, keepdims=True) / max(n - CORRECTION, 0)
+        squares, rest = squares + v * v, rest + v
+    total, rest = squares.sum(1, keepdims=True), rest.sum(1, keepdims=True)
+    found = exact(total, rest, n) / max(n - CORRECTION, 0)
     put(found, matrix(out, number), [row, 0])
 
 
@@ -81,13 +96,14 @@ def var_columns(
         tile = xetile.init_tile(source, [row, column], (ROWS, WIDTH))
         total = total + xetile.load_tile(tile).to(ACC).sum(0, keepdims=True)
     mean = total / n
-    squares = xetile.zeros((1, WIDTH), ACC)
+    squares, rest = xetile.zeros((1, WIDTH), ACC), xetile.zeros((1, WIDTH), ACC)
     for row in range(0, n, ROWS):
         tile = xetile.init_tile(source, [row, column], (ROWS, WIDTH))
         v = xetile.load_tile(tile).to(ACC) - mean
         v = xetile.where(xetile.arange(ROWS)[:, None] < n - row, v, 0.0)
         squares = squares + (v * v).sum(0, keepdims=True)
-    found = squares / max(n - CORRECTION, 0)
+        rest = rest + v.sum(0, keepdims=True)
+    found = exact(squares, rest, n) / max(n - CORRECTION, 0)
     put(found, matrix(out, number), [0, column])
 
 

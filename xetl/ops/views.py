@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from xetl.errors import LaunchError
 from xetl.language.dtypes import DType, f32, f64
 from xetl.language.maps import WgMap, wg_map
 from xetl.language.ops import cdiv
@@ -183,7 +184,7 @@ def _fits_messages(x: Operand) -> bool:
 
 def sums_of(*dtypes: DType) -> DType:
     """The dtype that computes for these: f64 if one of them is."""
-    return f64 if any(SUMS[each] is f64 for each in dtypes) else f32
+    return f64 if f64 in dtypes else f32
 
 
 def floats(function: str, *operands: Operand | None) -> DType:
@@ -195,6 +196,32 @@ def floats(function: str, *operands: Operand | None) -> DType:
     return common_dtype_of(
         function, {x.name: x.dtype for x in operands if x is not None}
     )
+
+
+def floats_as(
+    function: str, x: Operand, dtype: Any, *, converts: bool = False
+) -> DType:
+    """The float dtype of a result: that of ``x``, or what the caller names.
+
+    Args:
+        function: whose result.
+        x: the input.
+        dtype: what the caller names, or None.
+        converts: whether the input may be integers if the caller names a dtype.
+
+    Raises:
+        LaunchError: one of them is no float.
+    """
+    is_converted = converts and dtype is not None and not x.dtype.is_float
+    known = x.dtype if is_converted else floats(function, x)
+    wanted = as_dtype(dtype, known)
+    if wanted not in SUMS:
+        raise LaunchError(
+            f"`{function}` of {known} was asked for a result of {wanted}",
+            code="X0828",
+            help=f"name one of {', '.join(map(str, SUMS))}, and convert the result",
+        )
+    return wanted
 
 
 def same_shapes(function: str, first: Operand, *others: Operand | None) -> None:

@@ -16,9 +16,10 @@ import numpy as np
 
 from xetl.backend import ArrayView
 from xetl.errors import LaunchError, TileTypeError
+from xetl.imports import import_whole
 from xetl.language.dtypes import DType
 from xetl.prepacked import Prepacked
-from xetl.runtime import dlpack, usm
+from xetl.runtime import usm
 from xetl.runtime.tensors import SUPPORTED, check_rank, describe_tensor, is_tensor
 
 __all__ = [
@@ -172,6 +173,7 @@ def _describe_usm(obj: Any, name: str) -> ArrayView:
 
 
 def _describe_dlpack(obj: Any, name: str) -> ArrayView:
+    dlpack: Any = import_whole("xetl.runtime.dlpack")
     try:
         kind, index = dlpack.device_of(obj)
         if kind != dlpack.CPU:

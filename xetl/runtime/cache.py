@@ -67,21 +67,10 @@ class DiskCache:
 
     def store(self, key: str, artifact: Artifact) -> None:
         """Keep ``artifact``; does nothing where that is not possible."""
-        path = self._path(key)
         try:
             self._make_folder()
-            descriptor, temporary = tempfile.mkstemp(dir=self.folder, suffix=".tmp")
+            write_whole(self._path(key), _encode(key, artifact))
         except OSError:
-            return
-        try:
-            with os.fdopen(descriptor, "wb") as file:  # mkstemp made it ours alone
-                file.write(_encode(key, artifact))
-            os.replace(temporary, path)
-        except BaseException as error:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
-            if not isinstance(error, OSError):
-                raise
             return
         if self._stores % _PRUNE_EVERY == 0:
             self.prune()
@@ -143,12 +132,39 @@ class DiskCache:
             raise PermissionError(f"{self.folder} can be written by others")
 
 
+def write_whole(path: Path, data: bytes, mode: int = 0o600) -> None:
+    """Write a file: who reads it sees the old one or the new one.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+        os.chmod(temporary, mode)
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
 def disk_cache() -> DiskCache | None:
     """The cache the settings ask for; None if they switch it off."""
     if not config.cache:
         return None
-    folder = config.cache_dir or user_cache_path("xetl", appauthor=False)
-    return _cache_in(folder, config.cache_size)
+    return _cache_in(cache_folder(), config.cache_size)
+
+
+def cache_folder() -> Path:
+    """Where all that is kept between processes is."""
+    return config.cache_dir or user_cache_path("xetl", appauthor=False)
+
+
+def tuned_folder() -> Path:
+    """Where the best configs are: `config.tuned_dir`, else beside the kernels."""
+    return config.tuned_dir or cache_folder() / "tuned"
 
 
 @lru_cache(maxsize=8)

@@ -8,25 +8,10 @@ from __future__ import annotations
 
 import ctypes
 import mmap
-from collections.abc import Sequence
 from typing import Any
 
 from xetl.records import record
-
-
-def row_major(shape: Sequence[int]) -> tuple[int, ...]:
-    """The strides, in elements, of an array without gaps.
-
-    >>> row_major((2, 3, 4))
-    (12, 4, 1)
-    """
-    strides: list[int] = []
-    step = 1
-    for size in reversed(shape):
-        strides.insert(0, step)
-        step *= size
-    return tuple(strides)
-
+from xetl.runtime.usm import row_major
 
 CPU = 1
 _READONLY, _COPIED = 1, 2

@@ -8,12 +8,12 @@ from __future__ import annotations
 import hashlib
 import warnings
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from operator import is_
 from typing import Any, NamedTuple, TypeAlias, cast
 
 from xetl.backend import Artifact, BackendBase, Executable, Place
-from xetl.errors import LaunchError, TileMapWarning, did_you_mean
+from xetl.errors import LaunchError, SettingWarning, TileMapWarning, did_you_mean
 from xetl.frames import is_debugged
 from xetl.imports import collecting_rarely, import_whole
 from xetl.language.contents import content, is_opaque
@@ -21,10 +21,11 @@ from xetl.language.reads import Captured, Question, Reads
 from xetl.language.signature import Signature
 from xetl.locks import ForkSafeLock
 from xetl.runtime.cache import DiskCache, disk_cache
+from xetl.runtime.call_site import warn_at_caller
 from xetl.runtime.fingerprint import Base, Fingerprint, base_of
 from xetl.runtime.placement import others
 from xetl.runtime.specialize import Specialization
-from xetl.settings import config
+from xetl.settings import config, misspelt_variables
 
 Facts: TypeAlias = Mapping[str, Mapping[str, str]]
 """See `xetl.runtime.fingerprint.Fingerprint.facts`."""
@@ -174,6 +175,15 @@ _MOST_QUESTIONS = 16
 _MOST_TRIES = 8
 
 
+@cache
+def _warn_of_settings() -> None:
+    """Warn of variables that were meant to be settings, once in a process."""
+    for name, meant in misspelt_variables().items():
+        if meant is not None:
+            text = f"the variable {name} is no setting of xetl: {meant}"
+            warn_at_caller(text, SettingWarning)
+
+
 class Loaded:
     """The code of a kernel, and what the runtime must know about it."""
 
@@ -186,6 +196,7 @@ class Loaded:
         self.backend = backend
         self._signature = signature
         self._was_called = False
+        _warn_of_settings()
         for line, text, file in artifact.meta.get("warnings", ()):
             warnings.warn_explicit(text, TileMapWarning, file or "<text>", line or 1)
 

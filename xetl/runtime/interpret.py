@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol, cast
 
-from xetl.backend import Argument, Executable
+from xetl.backend import Argument
 from xetl.errors import LaunchError, did_you_mean
+from xetl.runtime.executables import Loaded
 from xetl.runtime.grid import Grid
 from xetl.runtime.placement import INTERPRETER
+from xetl.runtime.tensors import note_written, stored_objects
 
 CHECKS = ("oob", "uninit", "race")
 ALL = ",".join(CHECKS)
@@ -66,7 +68,7 @@ def refuse_other_backend(options: Mapping[str, Any]) -> None:
 
 
 def run_checked(
-    executable: Executable,
+    loaded: Loaded,
     grid: Grid,
     args: Sequence[Argument],
     checks: Collection[str],
@@ -76,6 +78,8 @@ def run_checked(
     Without checks it is a launch. With checks the arrays are written only if all
     programs have run and nothing was found.
     """
+    executable = loaded.executable
+    note_written(stored_objects(args, loaded.stored))
     if checks:
         cast("CheckingExecutable", executable).check(grid, args, checks)
     else:

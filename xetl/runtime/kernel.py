@@ -3,19 +3,18 @@
 A launch takes the fast path or the slow path. Where the arguments look like those of
 an earlier call, a native function made for that call checks them and runs the kernel,
 in well under a microsecond (`xetl.runtime.launcher`). If it will not, everything is
-done from the start: bind, specialise, compile if needed, check, launch
-(`Kernel.launch`).
+done anew: bind, specialise, compile if needed, check, launch (`Kernel.launch`).
 """
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import partial, update_wrapper
 from typing import Any, TypeAlias, cast, overload
 
 from xetl.backend import Artifact, BackendBase, Event
 from xetl.errors import LaunchError, XetlError
+from xetl.imports import late
 from xetl.language.signature import ConstParam, Signature
 from xetl.language.source_lines import keep_lines
 from xetl.runtime import interpret, report
@@ -32,20 +31,15 @@ from xetl.runtime.grid import Binder, Grid, GridSpec, checked_subgroups, fixed
 from xetl.runtime.launcher import Launcher, Plan
 from xetl.runtime.overlap import check_stored
 from xetl.runtime.parameters import Parameter, Parameters
-from xetl.runtime.pickling import reduced
 from xetl.runtime.placement import choose_backend, find_place, run, shortcut_entry
 from xetl.runtime.shortcuts import OPTIONS, REFUSED, Shortcut, Shortcuts
 from xetl.runtime.signature_text import describe
 from xetl.runtime.specialize import Specialization, leaves_of, specialize
 from xetl.runtime.structured import flat_entry, places_of
-from xetl.runtime.tensors import (
-    hide_from_dynamo,
-    note_written,
-    settle_dynamo,
-    stored_objects,
-)
+from xetl.runtime.tensors import hide_from_dynamo, settle_dynamo
 from xetl.settings import launch_state
 
+_reduced = late("xetl.runtime.pickling", "reduced")
 _MOST_LAUNCHERS = 256
 _Called: TypeAlias = Callable[..., Event | None]
 
@@ -76,7 +70,7 @@ class Kernel:
         if self.subgroups is not None:
             # The front end and the fingerprint see the function alone.
             cast("Any", fn).__xetl_subgroups__ = self.subgroups
-        functools.update_wrapper(cast("Callable[..., Any]", self), fn)
+        update_wrapper(cast("Callable[..., Any]", self), fn)
         self.shortcuts = Shortcuts()
         self._parameters = Parameters.of(fn)
         self._binder = Binder(self._parameters)
@@ -90,7 +84,7 @@ class Kernel:
         return f"<xetile.kernel {self.fn.__name__}>"
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        return reduced(self, (self.fn, self.grid, self.subgroups), self.fn)
+        return _reduced(self, (self.fn, self.grid, self.subgroups), self.fn)
 
     def __getitem__(self, grid: GridSpec) -> _Called:
         """The kernel with a grid; call it with the arguments."""
@@ -152,8 +146,7 @@ class Kernel:
             backend, values = self._bind(args, {**keywords, **interpret.OPTIONS})
             wanted = specialize(self._parameters, values)
             loaded = self._load(wanted, backend, choose_target(backend)).loaded
-            note_written(stored_objects(wanted.args, loaded.stored))
-            interpret.run_checked(loaded.executable, sizes, wanted.args, checks)
+            interpret.run_checked(loaded, sizes, wanted.args, checks)
         except XetlError as error:
             raise at_caller(error) from None
 
@@ -223,11 +216,13 @@ class Kernel:
         """Sizes and times, those of a launch if there are arrays; as for `explain`."""
         try:
             name, machine, artifact, wanted = self._found(args, keywords, target)
-            sizes, given = None, wanted.args or None  # None: they were described
+            # Of a description only defaults and numbers given by name have values.
+            given = wanted.args if len(wanted.args) == len(wanted.names) else None
+            sizes = None
             if given and (grid is not None or self.grid is not None):
                 missing = self._no_grid("asked about", "stats(..., grid=...)")
                 sizes = self._sizes(grid, args, keywords, missing)
-            return report.stats(self.fn, name, machine, artifact, sizes, given)
+            return report.stats(self.fn.__name__, name, machine, artifact, sizes, given)
         except XetlError as error:
             raise at_caller(error) from None
 

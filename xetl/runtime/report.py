@@ -237,7 +237,7 @@ def _said(
 
 
 def stats(
-    fn: Callable[..., Any],
+    kernel: str,
     backend: str,
     target: str,
     artifact: Artifact,
@@ -247,7 +247,7 @@ def stats(
     """The facts an artifact holds, and what its backend finds out when asked.
 
     Args:
-        fn: the function of the kernel.
+        kernel: its name.
         backend: who compiled it.
         target: for what.
         artifact: the code.
@@ -258,7 +258,7 @@ def stats(
     facts = {name: artifact.meta.get(name) for name in MEASURES}
     facts |= maker.measure(artifact)
     expected = tuple(maker.expect(artifact, grid, args))
-    return Stats(fn.__name__, backend, target, **facts, expected=expected)
+    return Stats(kernel, backend, target, **facts, expected=expected)
 
 
 def _remark(

@@ -81,7 +81,7 @@ def specialize(parameters: Parameters, values: Sequence[Any]) -> Specialization:
         else:
             found.append(_classify(parameter, value))
     args = [arg for _, arg in found if arg is not None]
-    params = _with_aliases([param for param, _ in found], args)
+    params = with_aliases([param for param, _ in found], args)
     names = [p.name for p in params if not isinstance(p, ConstParam)]
     key = tuple(_typed(p.value) if isinstance(p, ConstParam) else p for p in params)
     objects = list(leaves_of(parameters, values)) if tuples else values
@@ -237,13 +237,13 @@ def _typed(value: object) -> Hashable:
     return (type(value), value)
 
 
-def _with_aliases(
-    params: list[ArrayParam | ScalarParam | ConstParam],
-    args: list[ArrayView | int | float],
+def with_aliases(
+    params: Sequence[ArrayParam | ScalarParam | ConstParam],
+    args: Sequence[ArrayView | int | float],
 ) -> list[ArrayParam | ScalarParam | ConstParam]:
     """Number the groups of arrays that are the very same view."""
     if not args:
-        return params  # of a signature in words: nothing is known to be the same
+        return [*params]  # of a signature in words: nothing is known to be the same
     positions = [i for i, p in enumerate(params) if not isinstance(p, ConstParam)]
     views = {i: v for i, v in zip(positions, args) if isinstance(v, ArrayView)}
     groups: list[list[int]] = []

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from math import prod
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 from xdsl.dialects.builtin import (
@@ -24,25 +24,13 @@ from xetl.errors import LaunchError
 from xetl.language.dtypes import BY_NAME, DType
 from xetl.language.signature import ArrayParam, ConstParam, ScalarParam, Signature
 from xetl.runtime.arrays import describe_if_array, unit_dim
-from xetl.runtime.overlap import same_view
+from xetl.runtime.specialize import Specialization, with_aliases
 
 
-class Given(NamedTuple):
-    """The arguments of a launch.
-
-    Attributes:
-        signature: what to compile for; it holds the groups of equal views.
-        args: what to launch with.
-    """
-
-    signature: Signature
-    args: tuple[ArrayView | int | float, ...]
-
-    @property
-    def aliases(self) -> list[int]:
-        """A number for each argument, equal for the very same view, else -1."""
-        found = [getattr(param, "alias", None) for param in self.signature.params]
-        return [-1 if alias is None else alias for alias in found]
+def aliases_of(signature: Signature) -> list[int]:
+    """A number for each argument, equal for the very same view, else -1."""
+    found = [getattr(param, "alias", None) for param in signature.params]
+    return [-1 if alias is None else alias for alias in found]
 
 
 def why_not_launchable(kernel: str, type_: FunctionType) -> LaunchError | None:
@@ -71,7 +59,7 @@ def _is_number(type_: Attribute) -> bool:
 
 def bind(
     kernel: str, names: Sequence[str], types: Sequence[Attribute], args: Sequence[Any]
-) -> Given:
+) -> Specialization:
     """Check the arguments of a launch.
 
     Raises:
@@ -86,19 +74,51 @@ def bind(
         )
     values = [_value(*each) for each in zip(names, types, args)]
     params = [_param(*each) for each in zip(names, types, values)]
-    return Given(Signature(tuple(_with_aliases(params, values))), tuple(values))
+    return _asks_for(names, tuple(with_aliases(params, values)), values, args)
 
 
-def any_signature(names: Sequence[str], types: Sequence[Attribute]) -> Signature:
+def for_any(names: Sequence[str], types: Sequence[Attribute]) -> Specialization:
     """What to compile for when there are no arguments: the types say enough."""
-    params: list[ArrayParam | ScalarParam | ConstParam] = []
+    params: list[ArrayParam | ScalarParam] = []
     for name, type_ in zip(names, types):
         if is_memref(type_):
             dtype = DType.of(str(type_.element_type))
-            params.append(ArrayParam(name, dtype, max(1, len(type_.get_shape())), None))
+            rank = max(1, len(type_.get_shape()))
+            params.append(ArrayParam(name, dtype, rank, _unit_dim(type_)))
         else:
             params.append(_param(name, type_, 0))
+    return _asks_for(names, tuple(params), (), ())
+
+
+def with_sizes(signature: Signature, types: Sequence[Attribute]) -> Signature:
+    """With the numbers in the types, which `bind` would check at a launch."""
+    params = list(signature.params)
+    for place, (param, type_) in enumerate(zip(signature.params, types)):
+        if isinstance(param, ArrayParam) and is_memref(type_):
+            shape = tuple(None if size < 0 else size for size in type_.get_shape())
+            strides = tuple(strides_of(type_) or ()) if shape else (1,)
+            kept = param.name, param.dtype, param.rank, param.unit_dim
+            params[place] = ArrayParam(*kept, None, shape, strides)
     return Signature(tuple(params))
+
+
+def _unit_dim(type_: MemRefType[Attribute]) -> int | None:
+    """As `xetl.runtime.arrays.unit_dim` of an array of more than one element."""
+    shape, strides = type_.get_shape(), strides_of(type_) or ()
+    if not shape:
+        return 0
+    units = [d for d, stride in enumerate(strides) if stride == 1 or shape[d] in (0, 1)]
+    return max(units, default=None)
+
+
+def _asks_for(
+    names: Sequence[str],
+    params: tuple[ArrayParam | ScalarParam | ConstParam, ...],
+    values: Sequence[ArrayView | int | float],
+    args: Sequence[Any],
+) -> Specialization:
+    of_call = tuple(values), tuple(names), params, tuple(args)
+    return Specialization(Signature(params), *of_call)
 
 
 def _value(name: str, type_: Attribute, given: Any) -> ArrayView | int | float:
@@ -225,23 +245,3 @@ def _param(
         return ScalarParam(name, "f64")
     is_bool = isinstance(type_, IntegerType) and type_.bitwidth == 1
     return ScalarParam(name, "i1" if is_bool else "i64")
-
-
-def _with_aliases(
-    params: Sequence[ArrayParam | ScalarParam], values: Sequence[Any]
-) -> Iterator[ArrayParam | ScalarParam]:
-    """Give the parameters of the very same view the same number."""
-    for index, (param, value) in enumerate(zip(params, values)):
-        equal = [
-            other
-            for other, view in enumerate(values)
-            if isinstance(value, ArrayView)
-            and isinstance(view, ArrayView)
-            and (other == index or same_view(view, value))
-        ]
-        if len(equal) > 1 and isinstance(param, ArrayParam):
-            yield ArrayParam(
-                param.name, param.dtype, param.rank, param.unit_dim, equal[0]
-            )
-        else:
-            yield param

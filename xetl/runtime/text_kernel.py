@@ -6,15 +6,14 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from math import prod
 from traceback import walk_tb
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
-import numpy as np
 from xdsl.context import Context
-from xdsl.dialects.builtin import FileLineColLoc, IntegerType, ModuleOp
+from xdsl.dialects.builtin import FileLineColLoc, ModuleOp
 from xdsl.ir import Attribute, Operation
 
 from xetl import compiler, pipeline
-from xetl.backend import Artifact, BackendBase, Event
+from xetl.backend import Artifact, BackendBase, Event, Place
 from xetl.dialects.base import ints_of
 from xetl.dialects.kernel_attributes import (
     ALIAS_GROUPS,
@@ -30,86 +29,27 @@ from xetl.dialects.xetile.used_maps import used_maps
 from xetl.errors import IRError, LaunchError, XetlError
 from xetl.language.signature import Signature
 from xetl.locks import ForkSafeLock
-from xetl.runtime import report
+from xetl.runtime import interpret, report
 from xetl.runtime.cache import disk_cache
 from xetl.runtime.call_site import at_caller
 from xetl.runtime.executables import Loaded, choose_target, target_at
 from xetl.runtime.fingerprint import text_digest
 from xetl.runtime.grid import Grid, GridSpec, fixed
+from xetl.runtime.launcher import Plan
 from xetl.runtime.overlap import check_stored
 from xetl.runtime.placement import choose_backend, find_place, run, shortcut_entry
+from xetl.runtime.specialize import Specialization
 from xetl.runtime.tensors import hide_from_dynamo
-from xetl.runtime.text_arguments import Given, any_signature, bind, why_not_launchable
+from xetl.runtime.text_arguments import (
+    aliases_of,
+    bind,
+    for_any,
+    why_not_launchable,
+    with_sizes,
+)
+from xetl.runtime.text_shortcuts import TextShortcut, remember, shortcut
 from xetl.settings import config, launch_state
 from xetl.transforms.legalize_text import LegalizeTextPass
-
-_MOST = 8
-_Array = tuple[int, tuple[int, ...], tuple[int, ...]]
-
-
-class TextShortcut(NamedTuple):
-    """A call that succeeded.
-
-    Attributes:
-        fast: the native entry.
-        subgroups: what was given as such.
-        state: the settings that held.
-        arity: how many arguments there were.
-        arrays: position, shape and strides (bytes) of each array.
-        numbers: position, least value and limit of each narrow integer.
-    """
-
-    fast: Callable[..., int]
-    subgroups: Grid | None
-    state: object
-    arity: int
-    arrays: tuple[_Array, ...]
-    numbers: tuple[tuple[int, int, int], ...]
-
-    def run(self, grid: Grid, args: Sequence[Any]) -> bool:
-        """Whether it ran the kernel."""
-        if len(args) != self.arity:
-            return False
-        for place, shape, strides in self.arrays:
-            array = args[place]
-            if type(array) is not np.ndarray or array.shape != shape:
-                return False
-            if array.strides != strides:
-                return False
-        for place, low, high in self.numbers:
-            number = args[place]
-            if type(number) is not int or not low <= number < high:
-                return False
-        return self.fast(*grid, *args) == 0
-
-
-def shortcut(
-    fast: Callable[..., int],
-    subgroups: Grid | None,
-    state: object,
-    types: Sequence[Attribute],
-    args: Sequence[Any],
-) -> TextShortcut:
-    """The shortcut for calls like one with ``args``, which has succeeded."""
-    arrays: list[_Array] = []
-    numbers: list[tuple[int, int, int]] = []
-    for place, (type_, given) in enumerate(zip(types, args)):
-        if type(given) is np.ndarray:
-            array = cast("np.ndarray[Any, Any]", given)
-            arrays.append((place, array.shape, array.strides))
-        elif isinstance(type_, IntegerType) and 1 < type_.bitwidth < 64:
-            bits = type_.bitwidth
-            numbers.append((place, -(1 << (bits - 1)), 1 << bits))
-    return TextShortcut(
-        fast, subgroups, state, len(args), tuple(arrays), tuple(numbers)
-    )
-
-
-def remember(
-    known: tuple[TextShortcut, ...], new: TextShortcut
-) -> tuple[TextShortcut, ...]:
-    """Put ``new`` in front, without an equal one."""
-    return (new, *(old for old in known if old != new))[:_MOST]
 
 
 def refused(error: Exception, backend: str) -> XetlError:
@@ -198,9 +138,10 @@ class TextKernel:
     def __getitem__(self, grid: Any) -> TextLauncher:
         """The kernel with a grid, or with a grid and the subgroups of a workgroup."""
         try:
-            given = cast("tuple[Any, ...]", grid if type(grid) is tuple else (grid,))
-            if any(isinstance(each, tuple | list) for each in given):
-                sizes, *rest = given
+            if isinstance(grid, tuple) and any(
+                isinstance(each, tuple | list) for each in cast("tuple[Any, ...]", grid)
+            ):
+                sizes, *rest = cast("tuple[Any, ...]", grid)
                 if len(rest) != 1:
                     raise LaunchError(
                         f"`{self.name}` was given {len(rest) + 1} grids",
@@ -214,12 +155,10 @@ class TextKernel:
 
     def __call__(self, *args: Any, **keywords: Any) -> None:
         """There is no launch without a grid."""
-        error = LaunchError(
-            f"`{self.name}` was called without a grid",
-            code="X0802",
-            help=f'write lib["{self.name}"][grid](...)',
-        )
-        raise at_caller(error) from None
+        try:
+            self._sizes(None, "called", f'lib["{self.name}"][grid](...)')
+        except XetlError as error:
+            raise at_caller(error) from None
 
     def ir(self, stage: str = pipeline.FIRST_STAGE, *args: Any, **options: Any) -> str:
         """The text of a stage, of what a pass leaves, or ``"llvm"``, ``"asm"``.
@@ -232,7 +171,7 @@ class TextKernel:
         try:
             shows = partial(compiler.has_stage, stage)
             given, counts, backend, target = self._asked(args, options, shows)
-            module = self._module(given.aliases, counts)
+            module = self._module(aliases_of(given.signature), counts)
             wanted = (given.signature, backend, target, stage)
             try:
                 return compiler.ir_at_stage(module, *wanted)
@@ -256,12 +195,83 @@ class TextKernel:
         except XetlError as error:
             raise at_caller(error) from None
 
+    def stats(
+        self, *args: Any, grid: GridSpec | None = None, **options: Any
+    ) -> report.Stats:
+        """Sizes and times, those of a launch if there are arrays; as for `explain`."""
+        try:
+            asked = self._asked(args, options, None)
+            artifact = self._load(*asked).artifact
+            given, _, backend, target = asked
+            sizes = None if grid is None or not args else fixed(grid)
+            where = self.name, backend.name, target
+            return report.stats(*where, artifact, sizes, given.args if args else None)
+        except XetlError as error:
+            raise at_caller(error) from None
+
+    def warmup(self, **options: Any) -> None:
+        """Compile for any arguments of these types; options as for `explain`."""
+        try:
+            self._load(*self._asked((), options, None))
+        except XetlError as error:
+            raise at_caller(error) from None
+
+    def bind(
+        self,
+        *args: Any,
+        grid: GridSpec | None = None,
+        subgroups: GridSpec | None = None,
+        **options: Any,
+    ) -> Plan:
+        """Check and compile now; calling the plan launches with the same arguments."""
+        try:
+            sizes = self._sizes(grid, "bound", "bind(..., grid=...)")
+            counts = None if subgroups is None else fixed(subgroups)
+            given, place, loaded = self._prepared(counts, args, options)
+            waits = options.get("wait", True)
+            return Plan(loaded, sizes, given, given.values, place, waits)
+        except XetlError as error:
+            raise at_caller(error) from None
+
+    def interpret(
+        self,
+        *args: Any,
+        grid: GridSpec | None = None,
+        subgroups: GridSpec | None = None,
+        check: str = interpret.ALL,
+        **options: Any,
+    ) -> None:
+        """Run in the interpreter, as `xetl.runtime.kernel.Kernel.interpret` does.
+
+        Raises:
+            CheckError: the first thing found; all arrays are as they were.
+        """
+        try:
+            checks = interpret.checks_of(check)
+            interpret.refuse_other_backend(options)
+            sizes = self._sizes(grid, "interpreted", "interpret(..., grid=...)")
+            counts = None if subgroups is None else fixed(subgroups)
+            chosen = {**options, **interpret.OPTIONS}
+            given, _, loaded = self._prepared(counts, args, chosen)
+            interpret.run_checked(loaded, sizes, given.args, checks)
+        except XetlError as error:
+            raise at_caller(self._shown(error)) from None
+
+    def _sizes(self, grid: GridSpec | None, what: str, instead: str) -> Grid:
+        if grid is None:
+            raise LaunchError(
+                f"`{self.name}` was {what} without a grid",
+                code="X0802",
+                help=f"write {instead}",
+            )
+        return fixed(grid)
+
     def _asked(
         self,
         args: Sequence[Any],
         options: dict[str, Any],
         shows: Callable[[BackendBase], bool] | None,
-    ) -> tuple[Given, Grid | None, BackendBase, str]:
+    ) -> tuple[Specialization, Grid | None, BackendBase, str]:
         """What to compile for: arguments or their types, subgroups, and the machine."""
         subgroups = options.pop("subgroups", None)
         self._check_options(options)
@@ -273,7 +283,7 @@ class TextKernel:
         if args:
             given = bind(self.name, self.names, self._types, args)
         else:
-            given = Given(any_signature(self.names, self._types), ())
+            given = for_any(self.names, self._types)
         return given, counts, backend, target
 
     def launch(
@@ -289,19 +299,8 @@ class TextKernel:
             LaunchError: the call is wrong; nothing was written.
             IRError: the backend cannot run an operation of the text.
         """
-        problem = why_not_launchable(self.name, self._function.function_type)
-        if problem is not None:
-            raise problem
-        self._check_options(options)
-        backend = choose_backend(options.get("backend"), args)
         state = launch_state()
-        given = bind(self.name, self.names, self._types, args)
-        place = find_place(backend, options.get("queue"), self.names, given.args)
-        target = choose_target(backend, options.get("target"))
-        if options.get("target") is None:
-            target = target_at(backend, place)
-        loaded = self._load(given, subgroups, backend, target)
-        check_stored(self.names, given.args, loaded.stored)
+        given, place, loaded = self._prepared(subgroups, args, options)
         waits = options.get("wait", True)
         event = run(loaded, grid, given.args, place, waits)
         entry = partial(shortcut_entry, loaded, args, sorted(loaded.stored), place)
@@ -313,6 +312,24 @@ class TextKernel:
             self.shortcuts = remember(self.shortcuts, new)
         return event
 
+    def _prepared(
+        self, subgroups: Grid | None, args: Sequence[Any], options: dict[str, Any]
+    ) -> tuple[Specialization, Place | None, Loaded]:
+        """Check a call, and find or make the code for it; nothing runs."""
+        problem = why_not_launchable(self.name, self._function.function_type)
+        if problem is not None:
+            raise problem
+        self._check_options(options)
+        backend = choose_backend(options.get("backend"), args)
+        given = bind(self.name, self.names, self._types, args)
+        place = find_place(backend, options.get("queue"), self.names, given.args)
+        target = choose_target(backend, options.get("target"))
+        if options.get("target") is None:
+            target = target_at(backend, place)
+        loaded = self._load(given, subgroups, backend, target)
+        check_stored(self.names, given.args, loaded.stored)
+        return given, place, loaded
+
     def for_any_arguments(self) -> tuple[ModuleOp, Signature]:
         """A module with this kernel alone, and what its types say of its arguments.
 
@@ -323,7 +340,8 @@ class TextKernel:
         if problem is not None:
             raise at_caller(problem) from None
         module = self._module([-1] * len(self.names), None)
-        return module, any_signature(self.names, self._types)
+        found = for_any(self.names, self._types).signature
+        return module, with_sizes(found, self._types)
 
     def _check_options(self, options: dict[str, Any]) -> None:
         for name in options.keys() - set(_OPTIONS):
@@ -335,7 +353,11 @@ class TextKernel:
             )
 
     def _load(
-        self, given: Given, subgroups: Grid | None, backend: BackendBase, target: str
+        self,
+        given: Specialization,
+        subgroups: Grid | None,
+        backend: BackendBase,
+        target: str,
     ) -> Loaded:
         key = (backend.name, target, config.of_code, given.signature, subgroups)
         with self._lock.held():
@@ -346,7 +368,11 @@ class TextKernel:
         return found
 
     def _compile(
-        self, given: Given, subgroups: Grid | None, backend: BackendBase, target: str
+        self,
+        given: Specialization,
+        subgroups: Grid | None,
+        backend: BackendBase,
+        target: str,
     ) -> Loaded:
         options = (given.signature, subgroups)
         key = text_digest(self._text, self.qualified_name, options, backend, target)
@@ -359,7 +385,11 @@ class TextKernel:
         return Loaded(artifact, backend, given.signature)
 
     def _compiled(
-        self, given: Given, subgroups: Grid | None, backend: BackendBase, target: str
+        self,
+        given: Specialization,
+        subgroups: Grid | None,
+        backend: BackendBase,
+        target: str,
     ) -> Artifact:
         if config.compiling_forbidden:
             raise LaunchError(
@@ -367,7 +397,7 @@ class TextKernel:
                 "which `xetl.no_compile()` forbids",
                 code="X0815",
             )
-        module = self._module(given.aliases, subgroups)
+        module = self._module(aliases_of(given.signature), subgroups)
         make = compiler.compile_module
         try:
             return make(module, given.signature, backend, target, FILE)
@@ -415,7 +445,7 @@ class TextKernel:
 
     def _shown(self, error: XetlError) -> XetlError:
         """An error about an operation of the text with the text's line."""
-        if isinstance(error, IRError) and error.line is not None:
+        if error.file == FILE and error.line is not None:
             lines = self._text.split("\n")
             error.source_line = lines[error.line - 1]
         return error

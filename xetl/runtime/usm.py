@@ -9,6 +9,7 @@ Intel GPU (``xpu``) are such memory, too, but say so in their own way.
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +17,6 @@ import numpy as np
 from xetl.backend import ArrayView, DeviceMemory
 from xetl.errors import LaunchError
 from xetl.prepacked import Prepacked
-from xetl.runtime.dlpack import row_major
 
 INTERFACE = "__sycl_usm_array_interface__"
 DEVICE_BACKEND = "xegpu"
@@ -45,6 +45,20 @@ class Described(NamedTuple):
     strides: tuple[int, ...]
     readonly: bool
     memory: DeviceMemory
+
+
+def row_major(shape: Sequence[int]) -> tuple[int, ...]:
+    """The strides, in elements, of an array without gaps.
+
+    >>> row_major((2, 3, 4))
+    (12, 4, 1)
+    """
+    strides: list[int] = []
+    step = 1
+    for size in reversed(shape):
+        strides.insert(0, step)
+        step *= size
+    return tuple(strides)
 
 
 def read(obj: Any) -> Described:

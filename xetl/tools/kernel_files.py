@@ -180,13 +180,21 @@ def constants(words: Sequence[str], names: Mapping[str, Any]) -> dict[str, Any]:
     return dict(_constant(word, known) for word in words)
 
 
-def read_grid(text: str | None, names: Mapping[str, Any]) -> Any:
+def read_grid(text: str | None, names: Mapping[str, Any], kernel: Any = None) -> Any:
     """The grid of ``--grid``: Python, with the names of the kernel's file.
+
+    Args:
+        kernel: one that is to be launched, and so needs a grid.
 
     Raises:
         BadParameter: it cannot be read, or (when it is called) it fails.
+        UsageError: there is none, and ``kernel`` declares none.
     """
     if text is None:
+        if kernel is not None and kernel.grid is None:
+            name = kernel.fn.__name__
+            why = f'`{name}` declares no grid: give one, such as --grid "(8, 8)"'
+            raise click.UsageError(why)
         return None
     grid = constants([f"grid={text}"], names)["grid"]
     if not callable(grid):

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import xetl
 from xetl.backend import backend_names, find_backend
-from xetl.errors import XetlError, did_you_mean
+from xetl.errors import XetlError
 from xetl.findings import Finding
 from xetl.runtime.cache import disk_cache
 from xetl.runtime.placement import DEFAULT_BACKEND, INTERPRETER
-from xetl.settings import Config, Setting, config, variables
+from xetl.settings import Config, Setting, config, misspelt_variables, variables
 
 _NEEDED = ("numpy", "ml_dtypes", "llvmlite", "numba", "xdsl", "click")
 
@@ -75,13 +75,14 @@ def _settings() -> Iterator[Finding]:
         for name, each in vars(Config).items()
         if isinstance(each, Setting)
     }
+    misspelt = misspelt_variables()
     for variable, text in variables().items():
         shown = f"{variable}={text}"
         if variable in known:
             yield _setting(shown, known[variable])
         else:
-            hint = did_you_mean(variable, known)
-            yield Finding("setting", f"{shown} is no setting of xetl", "problem", hint)
+            text = f"{shown} is no setting of xetl"
+            yield Finding("setting", text, "problem", misspelt[variable])
 
 
 def _setting(shown: str, name: str) -> Finding:

@@ -64,7 +64,11 @@ def remark(op: Operation, topic: str, text: str, *, is_warning: bool = False) ->
     A warning is given to the user whenever he loads the code, also from a cache; where
     nobody collects it is given at once.
     """
-    place = next(positions_of(op.location), None)
+    around: Operation | None = op
+    place = None
+    while place is None and around is not None:  # a pass made what has no place
+        place = next(positions_of(around.location), None)
+        around = around.parent_op()
     line, file = (place.line.data, place.filename.data) if place else (0, "")
     new = Remark(line, topic, text, file, is_warning)
     found = _collected.get()

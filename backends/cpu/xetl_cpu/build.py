@@ -16,8 +16,7 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 
 from xetl.codegen.emitter import EmitTable, Strided, constant
-from xetl.codegen.llvm import Value, ll
-from xetl.codegen.types import I8, I64, PTR, byte_width
+from xetl.codegen.types import I8, I64, PTR, Value, byte_width, ll
 from xetl.dialects.base import ints_of, memref_type
 from xetl.errors import InternalError
 from xetl.imports import import_whole, late

@@ -30,7 +30,7 @@ from xetl_cpu.targets import INLINE, Target, find_target, target_machine
 
 _ASSUMPTIONS = (
     "x86-64, LLVM's `cpu` with the `features`; calling convention of System V (Linux)",
-    "strides are in elements; what `dimension_of_stride_1` names has stride 1",
+    "strides are in elements; sizes and strides are those that `needed` lists",
     "every element lies on a multiple of its size",
     "arrays that are written share no memory with other arguments, nor their own"
     " elements with each other",
@@ -167,6 +167,7 @@ _TYPES = {
     **{f"i{bits}": f"int{bits}_t" for bits in (8, 16, 32, 64)},
     **{f"u{bits}": f"uint{bits}_t" for bits in (8, 16, 32, 64)},
 }
+_MEMBERS = {"size": "shape", "stride": "strides"}
 _SCALARS = {"i64": "int64_t", "f64": "double", "i1": "int"}
 _BITS = {
     "f8e4m3": "float8_e4m3fn, as bits",
@@ -222,7 +223,8 @@ def _comment(name: str, params: Sequence[ArrayParam | ScalarParam]) -> str:
     lines = [
         f"{name}: a kernel compiled by xetl {__version__}.",
         "",
-        f"Link {name}.o and -lm. With -fopenmp it uses OpenMP's threads, else one.",
+        "Link the code beside this file, and -lm. With -fopenmp it uses OpenMP's",
+        "threads, else one.",
         f"{name}() returns 0, or an XETL_ERROR below. grid is the number of programs.",
         "Shapes and strides are in elements.",
         *[note for param in params for note in _notes(param)],
@@ -236,8 +238,8 @@ def _notes(param: ArrayParam | ScalarParam) -> list[str]:
         return []
     name = c_name(param.name)
     found: list[str] = []
-    if param.unit_dim is not None:
-        found.append(f"{name}_strides[{param.unit_dim}] must be 1.")
+    for what, dim, size in param.needed:
+        found.append(f"{name}_{_MEMBERS[what]}[{dim}] must be {size}.")
     if param.dtype.name in _BITS:
         found.append(f"{name} is {_BITS[param.dtype.name]}.")
     return found
@@ -286,12 +288,11 @@ def _filled(param: ArrayParam | ScalarParam) -> list[str]:
         return [f"    *slot++ = {value.get(param.kind, name)};"]
     dims = f"{param.rank}, {name}_shape, {name}_strides"
     lines = [f"    slot = xetl_put_array(slot, {name}, {dims});"]
-    if param.unit_dim is not None:
-        unit = param.unit_dim
-        lines.append(
-            f"    if ({name}_shape[{unit}] > 1 && {name}_strides[{unit}] != 1)"
-            " return XETL_ERROR_STRIDE;"
-        )
+    for what, dim, size in param.needed:
+        test, error = f"{name}_{_MEMBERS[what]}[{dim}] != {size}", "XETL_ERROR_SHAPE"
+        if what == "stride":
+            test, error = f"{name}_shape[{dim}] > 1 && {test}", "XETL_ERROR_STRIDE"
+        lines.append(f"    if ({test}) return {error};")
     return lines
 
 

@@ -10,8 +10,9 @@
 
 enum {
     XETL_ERROR_MEMORY = -1, /* no memory for the workspace */
-    XETL_ERROR_STRIDE = -2, /* a stride is not 1 where the kernel needs it */
-    XETL_ERROR_TILES = -3   /* Linux does not permit AMX */
+    XETL_ERROR_STRIDE = -2, /* a stride is not what the kernel needs, such as 1 */
+    XETL_ERROR_TILES = -3,  /* Linux does not permit AMX */
+    XETL_ERROR_SHAPE = -4   /* a size is not what the kernel is for */
 };
 
 /* Memory that launches need: {0} at first, kept and grown from launch to launch, freed

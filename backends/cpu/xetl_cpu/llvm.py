@@ -13,8 +13,8 @@ from dataclasses import field
 from functools import lru_cache
 from typing import Any
 
-from xetl.codegen.llvm import BF16, Block, Function, Module, Type, Value
-from xetl.codegen.llvm import ll as ir
+from xetl.codegen.types import BF16, Block, Function, Module, Type, Value
+from xetl.codegen.types import ll as ir
 from xetl.records import record
 
 Instruction = ir.Instruction

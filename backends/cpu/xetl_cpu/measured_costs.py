@@ -14,15 +14,13 @@ import ctypes
 import json
 import os
 import re
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any, cast
 
 from xetl.imports import import_whole
-from xetl.runtime.tuning.store import tuned_folder
+from xetl.runtime.cache import tuned_folder, write_whole
 from xetl_cpu.machine import FAMILIES, Costs, Machine
 
 _MEASURED = ("fma", "dot", "load", "latency", "dot_latency", "l2_bytes")
@@ -80,15 +78,7 @@ def write_costs(model: str, costs: Costs) -> Path:
     """
     path = path_of(model)
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-    try:
-        with os.fdopen(descriptor, "w") as file:
-            json.dump(asdict(costs), file, indent=1)
-        os.replace(temporary, path)
-    except OSError:
-        with suppress(OSError):
-            os.unlink(temporary)
-        raise
+    write_whole(path, json.dumps(asdict(costs), indent=1).encode())
     return path
 
 

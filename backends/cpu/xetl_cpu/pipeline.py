@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 from math import prod
-from typing import TypeAlias
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import AnyFloat, IntegerAttr, MemRefType, ModuleOp
 from xdsl.ir import Attribute, Operation
 from xdsl.passes import ModulePass
@@ -22,9 +20,17 @@ from xetl.dialects.memref_layout import constant_index
 from xetl.dialects.upstream import func, gpu, memref
 from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import TileMmaOp, TileType
-from xetl.dialects.xsmm import BrgemmOp, DispatchOp, TileConfigDispatchOp, TileConfigOp
-from xetl.imports import import_whole, late
+from xetl.dialects.xsmm import (
+    DISPATCH,
+    FUNCTIONS,
+    BrgemmOp,
+    DispatchOp,
+    TileConfigDispatchOp,
+    TileConfigOp,
+)
+from xetl.imports import late
 from xetl.language.signature import Signature
+from xetl.pipeline import Condition, LaterPass, having
 from xetl.transforms.canonicalize import CanonicalizePass
 from xetl_cpu.build import assemble, assembly, llvm_text
 from xetl_cpu.dialect import (
@@ -38,7 +44,6 @@ from xetl_cpu.dialect import (
 )
 from xetl_cpu.emit.kernel import KERNEL, kernel_of
 from xetl_cpu.image import DEFAULT_IMPORTS, build_image
-from xetl_cpu.library.functions import FUNCTIONS
 from xetl_cpu.lowering.clamp_tile_offsets import ClampTileOffsetsPass
 from xetl_cpu.lowering.convert_xetile_to_loops import ConvertXetileToLoopsPass
 from xetl_cpu.lowering.fuse_row_loops import FuseRowLoopsPass
@@ -49,43 +54,7 @@ from xetl_cpu.lowering.place_values import PlaceValuesPass
 from xetl_cpu.lowering.widen_programs import WidenProgramsPass
 from xetl_cpu.targets import INLINE, find_target
 
-Condition: TypeAlias = Callable[[ModuleOp], bool]
-"""Whether a module may have something for a pass."""
-
-
-@dataclass(frozen=True)
-class LaterPass(ModulePass):
-    """The pass ``name``, with ``options``, loaded where a module has something for it.
-
-    Most kernels have no products, or nothing but plain matrices, and to load the passes
-    for all others takes a while.
-    """
-
-    # Of each object here, of the class elsewhere: it stands for passes of any name.
-    name: str  # pyright: ignore[reportIncompatibleVariableOverride]
-    wanted: Condition
-    options: tuple[object, ...] = ()
-    folder: str = "xetl_cpu.lowering"
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Load the pass and run it, if there is anything for it."""
-        if self.wanted(op):
-            self.load()(*self.options).apply(ctx, op)
-
-    def load(self) -> type[ModulePass]:
-        """The pass, which the module of its name holds."""
-        module = import_whole(f"{self.folder}.{self.name.replace('-', '_')}")
-        words = [word.capitalize() for word in self.name.split("-")]
-        return getattr(module, f"{''.join(words)}Pass")
-
-
-def _of_core(name: str, wanted: Condition) -> LaterPass:
-    return LaterPass(name, wanted, folder="xetl.transforms")
-
-
-def _having(*kinds: type[Operation]) -> Condition:
-    """Operations of these classes."""
-    return lambda module: bool(operations_in(module, *kinds))
+_later = partial(LaterPass, folder="xetl_cpu.lowering")
 
 
 def _is_text(module: ModuleOp) -> bool:
@@ -139,12 +108,10 @@ IMPORTS = DEFAULT_IMPORTS | _LIBM | frozenset(FUNCTIONS)
 
 DIALECTS = (XSMM, CPU)
 
-_OF_PRODUCTS = _having(TileMmaOp, BrgemmTileOp)
-_OF_TILES = _having(TileConfigOp, TileConfigDispatchOp, ThreadTilesOp)
-_INSERT_CONFIG = LaterPass(
-    "insert-amx-config", _having(BrgemmTileOp, BrgemmOp, BlockOp)
-)
-_HOIST_DISPATCH = LaterPass("hoist-dispatch", _having(DispatchOp))
+_OF_PRODUCTS = having(TileMmaOp, BrgemmTileOp)
+_OF_TILES = having(TileConfigOp, TileConfigDispatchOp, ThreadTilesOp)
+_INSERT_CONFIG = _later("insert-amx-config", having(BrgemmTileOp, BrgemmOp, BlockOp))
+_HOIST_DISPATCH = _later("hoist-dispatch", having(DispatchOp))
 
 _OF_SOME_TARGETS = (
     "insert-amx-config",
@@ -159,26 +126,26 @@ STAGE_AFTER = {"order-programs": "xsmm", "convert-xetile-to-loops": "loops"}
 def passes(target: str) -> list[ModulePass]:
     """From the ``xetile`` stage to ``loops``."""
     return [
-        _of_core("inline-calls", _having(func.CallOp)),
-        _of_core("expand-small-floats", _with_type(_is_small_float)),
-        _of_core("legalize-vectors", _is_text),
-        LaterPass("expand-text-forms", _is_text_or_hinted),
-        LaterPass("collapse-vectors", _with_type(_is_no_matrix)),
-        _of_core("unblock-values", _with_type(_is_no_matrix)),
-        _of_core("fold-add-into-mma", _having(TileMmaOp)),
+        LaterPass("inline-calls", having(func.CallOp)),
+        LaterPass("expand-small-floats", _with_type(_is_small_float)),
+        LaterPass("legalize-vectors", _is_text),
+        _later("expand-text-forms", _is_text_or_hinted),
+        _later("collapse-vectors", _with_type(_is_no_matrix)),
+        LaterPass("unblock-values", _with_type(_is_no_matrix)),
+        LaterPass("fold-add-into-mma", having(TileMmaOp)),
         MaterializeGridPass(),
-        LaterPass("materialize-subgroups", _has_subgroups),
+        _later("materialize-subgroups", _has_subgroups),
         ClampTileOffsetsPass(),
         HoistLaunchInvariantsPass(),
         # After hoisting: the number of steps must stand before the programs to be
         # known when operands are computed or packed ahead of them.
-        LaterPass("compute-operands", _OF_PRODUCTS),
-        LaterPass("raise-to-brgemm", _OF_PRODUCTS),
-        LaterPass("hoist-launch-invariants", _OF_PRODUCTS),
-        LaterPass("tile-gemm", _OF_PRODUCTS, (target,)),
-        LaterPass("plan-gemm", _OF_PRODUCTS, (target,)),
-        LaterPass("pack-operands", _OF_PRODUCTS, (target,)),
-        LaterPass("sink-products", _OF_PRODUCTS),
+        _later("compute-operands", _OF_PRODUCTS),
+        _later("raise-to-brgemm", _OF_PRODUCTS),
+        _later("hoist-launch-invariants", _OF_PRODUCTS),
+        _later("tile-gemm", _OF_PRODUCTS, (target,)),
+        _later("plan-gemm", _OF_PRODUCTS, (target,)),
+        _later("pack-operands", _OF_PRODUCTS, (target,)),
+        _later("sink-products", _OF_PRODUCTS),
         *_tiles(target),
         _HOIST_DISPATCH,
         OrderProgramsPass(),
@@ -196,30 +163,28 @@ def _tiles(target: str) -> list[ModulePass]:
     machine = find_target(target)
     if machine.calls != INLINE or not machine.has_amx:
         return []
-    return [_INSERT_CONFIG, LaterPass("hoist-amx-config", _OF_TILES, ("task", True))]
+    return [_INSERT_CONFIG, _later("hoist-amx-config", _OF_TILES, ("task", True))]
 
 
 def _calls(target: str) -> list[ModulePass]:
     """Products as calls of a library, and AMX set up once a thread."""
     machine = find_target(target)
-    hoist = LaterPass("hoist-amx-config", _OF_TILES, ("thread",))
+    hoist = _later("hoist-amx-config", _OF_TILES, ("thread",))
     if machine.calls == INLINE:
         return [hoist]
     return [
-        LaterPass("convert-block-gemm-to-brgemm", _having(BlockOp), (target,)),
+        _later("convert-block-gemm-to-brgemm", having(BlockOp), (target,)),
         *([_INSERT_CONFIG] if machine.calls_configure else []),
         _HOIST_DISPATCH,
         hoist,
-        LaterPass(
-            "convert-xsmm-to-calls", _having(DispatchOp, BrgemmOp, ThreadTilesOp)
-        ),
+        _later("convert-xsmm-to-calls", having(DispatchOp, BrgemmOp, ThreadTilesOp)),
     ]
 
 
 def opt_passes() -> dict[str, type[ModulePass]]:
     """By name; those that need a target take it as an option: ``{target=avx2}``."""
     known = {each.name: _class_of(each) for each in passes("host")}
-    return known | {name: LaterPass(name, _is_text).load() for name in _OF_SOME_TARGETS}
+    return known | {name: _later(name).load() for name in _OF_SOME_TARGETS}
 
 
 def _class_of(one: ModulePass) -> type[ModulePass]:
@@ -264,9 +229,8 @@ def packed_argument(module: ModuleOp) -> int | None:
 
 def dispatches(module: ModuleOp) -> list[list[int]]:
     """The arguments of each call that looks a product's kernel up."""
-    name = "xsmm_brgemm_dispatch"
     calls = operations_in(module, func.CallOp)
-    found = [one for one in calls if one.callee.root_reference.data == name]
+    found = [one for one in calls if one.callee.root_reference.data == DISPATCH]
     return [[constant_index(value) or 0 for value in one.operands] for one in found]
 
 

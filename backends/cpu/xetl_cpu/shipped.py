@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import operator
 import os
 import re
 import struct
@@ -195,31 +196,27 @@ class Kernel:
             ValueError: its layout is one that the code is not for.
         """
         name, kind = what["name"], what["kind"]
-        if kind == "f64":
-            return list(struct.unpack("<q", struct.pack("<d", value)))
         if kind != "array":
-            return [int(value)]
+            return [_word(name, kind, value)]
         wanted = _NAMES.get(what["dtype"], _integer(what["dtype"]))
         accepted = {wanted, "uint16"} if wanted == "bfloat16" else {wanted}
         has: Any = getattr(value, "dtype", None)
         if not isinstance(value, np.ndarray) or has.name not in accepted:
             raise TypeError(f"`{name}` must be an array of {wanted}")
         value = cast("np.ndarray[Any, Any]", value)
-        size, unit = value.itemsize, what["dimension_of_stride_1"]
+        size = value.itemsize
         strides = [stride // size for stride in value.strides]
         why = None
         if value.ndim != what["rank"]:
             why = f"{what['rank']} dimensions, not {value.ndim}"
         elif any(s % size for s in value.strides) or not value.flags.aligned:
             why = "elements on multiples of their size"
-        elif unit is not None and value.shape[unit] > 1 and strides[unit] != 1:
-            why = f"stride 1 in dimension {unit}, not {strides[unit]}"
         elif what["stored"] and not value.flags.writeable:
             why = "memory that may be written"
+        else:
+            why = _misfit(what["needed"], value.shape, strides)
         if why is not None:
             raise ValueError(f"`{name}` must have {why}")
-        if unit is not None:
-            strides[unit] = 1
         return [value.ctypes.data, *value.shape, *strides]
 
     def _check_overlap(self, values: list[Any]) -> None:
@@ -263,10 +260,41 @@ def _sizes(grid: Any) -> tuple[int, ...]:
     listed: tuple[Any, ...] = (grid,)
     if isinstance(grid, tuple | list):
         listed = tuple(cast("list[Any]", grid))
-    sizes = tuple(int(each) for each in listed)
+    try:
+        sizes = tuple(operator.index(each) for each in listed)
+    except TypeError:  # what is no whole number
+        sizes = ()
     if not 1 <= len(sizes) <= _MOST_DIMS or min(sizes) < 0:
         raise ValueError(f"the grid is {grid!r}: it must be one to three sizes")
     return (*sizes, 1, 1)[:_MOST_DIMS]
+
+
+def _word(name: str, kind: str, value: Any) -> int:
+    """The bits of a number."""
+    try:
+        if kind == "f64":
+            return struct.unpack("<q", struct.pack("<d", value))[0]
+        return struct.unpack("<q", struct.pack("<q", _whole(kind, value)))[0]
+    except (TypeError, OverflowError, struct.error):
+        wanted = "a float" if kind == "f64" else "an integer of 64 bits"
+        raise TypeError(f"`{name}` is {value!r}: it must be {wanted}") from None
+
+
+def _whole(kind: str, value: Any) -> int:
+    return int(bool(value)) if kind == "i1" else operator.index(value)
+
+
+def _misfit(
+    needed: list[tuple[str, int, int]], shape: tuple[int, ...], strides: list[int]
+) -> str | None:
+    """What an array must have and has not; a stride that tells nothing is mended."""
+    for what, dim, number in needed:
+        if what == "stride" and shape[dim] <= 1:
+            strides[dim] = number
+        found = (strides if what == "stride" else shape)[dim]
+        if found != number:
+            return f"{what} {number} in dimension {dim}, not {found}"
+    return None
 
 
 def _integer(dtype: str) -> str:

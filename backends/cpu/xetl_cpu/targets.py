@@ -122,6 +122,11 @@ class Target:
         return self.name == "host" and self.machine.family == "zen4"
 
     @property
+    def halves_vectors(self) -> bool:
+        """Whether registers are computed in halves: vectors half as long cost half."""
+        return self.vector_bytes == 64 and self.machine.costs.fma > 0.75
+
+    @property
     def runs_here(self) -> bool:
         """Whether this machine can execute what is compiled for the target."""
         return self.requires <= host_features() and not (

@@ -107,7 +107,7 @@ def arrays(draw: st.DrawFn) -> np.ndarray:
 
 
 @given(st.lists(arrays(), min_size=1, max_size=3), st.sets(st.integers(0, 2)))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 def test_what_it_takes_it_takes_rightly(values: list[Any], stored: set[int]) -> None:
     stored = {index for index in stored if index < len(values)}
     kernel, found, words = dumping(values, stored)
@@ -130,7 +130,7 @@ def blocks(draw: st.DrawFn) -> np.ndarray:
 
 
 @given(st.lists(blocks(), min_size=2, max_size=3))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_blocks_of_a_matrix_are_taken_if_they_are_apart(values: list[Any]) -> None:
     kernel, found, words = dumping(values, {0})
     fast = fast_slots(kernel, words, values)
@@ -147,7 +147,7 @@ def test_blocks_of_a_matrix_are_taken_if_they_are_apart(values: list[Any]) -> No
     st.lists(arrays(), min_size=2, max_size=2),
     st.booleans(),
 )
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 def test_it_takes_only_what_the_kernel_is_for(
     one: list[Any], other: list[Any], repeat: bool
 ) -> None:

@@ -48,6 +48,50 @@ def test_rows_that_a_loop_carries(width: int, columns: int) -> None:
 
 
 @xetile.kernel
+def blocks(X, V, Y, Last, H: constexpr, W: constexpr):
+    """A product with a vector, of which each trip adds up products of a block."""
+    first = xetile.program_id(0) * H
+    sums, last = xetile.zeros((H, W), f32), xetile.full((H, W), 7.0, f32)
+    tile = xetile.init_tile(X, [first, 0], (H, W))
+    for column in range(0, X.shape[1], W):
+        last = xetile.load_tile(tile, padding=2.0)
+        row = xetile.load_tile(xetile.init_tile(V, [column], (W,)))
+        sums += last * row[None, :]
+        tile = xetile.update_tile_offset(tile, [0, W])
+    xetile.store_tile(
+        sums.sum(1, keepdims=True), xetile.init_tile(Y, [first, 0], (H, 1))
+    )
+    xetile.store_tile(last, xetile.init_tile(Last, [first, 0], (H, W)))
+
+
+@pytest.mark.parametrize("height", [2, 3, 4, 7, 8, 12])
+@pytest.mark.parametrize(("width", "columns"), [(16, 70), (64, 200), (128, 128)])
+@pytest.mark.parametrize("is_transposed", [False, True])
+def test_blocks_that_a_loop_carries(
+    height: int, width: int, columns: int, is_transposed: bool
+) -> None:
+    random = np.random.default_rng(height)
+    x = small_integers(random, 10, columns)
+    if is_transposed:
+        x = np.asfortranarray(x)
+    v = small_integers(random, 1, columns)[0]
+    programs = -(-10 // height)
+    whole = np.full((programs * height, -(-columns // width) * width), 2, np.float32)
+    whole[:10, :columns] = x
+    out = np.zeros((10, 1), np.float32), np.zeros((programs * height, width), "f4")
+    found = agree(blocks, programs, x, v, *out, H=height, W=width)
+    same(found[2], x @ v[:, None])
+    same(found[3], whole[:, -width:])
+
+
+def test_a_block_goes_through_the_loop_by_rows_that_fit() -> None:
+    signature = "f32[M,N] f32[N] f32[M,1] f32[M,64]"
+    said = blocks.explain(signature, H=8, W=64, target="avx512")
+    carried = "2 rows of 64 elements are carried in registers: 8 of them"
+    assert any(each.text == carried for each in said.remarks)
+
+
+@xetile.kernel
 def read_elsewhere(X, Y, W: constexpr):
     """What a trip reads of other elements than it writes cannot be in registers."""
     row = xetile.zeros((1, W), f32)

@@ -19,7 +19,6 @@ pytestmark = pytest.mark.usefixtures("anywhere")
 # Each tile is a compilation: few of them, with many shapes each.
 every = settings(
     max_examples=12,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 sizes = st.integers(1, 70)

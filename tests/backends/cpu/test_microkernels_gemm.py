@@ -138,7 +138,7 @@ def check(
     accumulate=st.booleans(),
     later=st.sampled_from([NOTHING, NOWHERE]),
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_any_shape_matches_numpy(
     target_name, dtype, m, n, k, pad, seed, accumulate, later
 ):
@@ -164,7 +164,7 @@ OUTPUTS = [
     is_given=st.booleans(),
     accumulate=st.booleans(),
 )
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_results_go_to_the_users_matrix(
     target_name, dtype, out, m, n, k, pad, is_given, accumulate
 ):
@@ -202,7 +202,7 @@ def test_low_blocks(target_name, dtype, block_m):
 
 @pytest.mark.parametrize(("target_name", "dtype"), CASES)
 @given(m=sizes, n=st.integers(1, 16), k=sizes, accumulate=st.booleans())
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_narrow_blocks(target_name, dtype, m, n, k, accumulate):
     """Several sets of accumulators, whatever is left over of k."""
     need(target_name)

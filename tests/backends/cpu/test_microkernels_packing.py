@@ -86,7 +86,7 @@ def expected_panels(blocking: Blocking, source: np.ndarray, k: int, panels: int)
     k=sizes, extra_k=st.integers(0, 20), n=sizes, extra_n=st.integers(0, 70),
     layout=layouts, known=st.booleans(), seed=st.integers(0, 99),
 )  # fmt: skip
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_pack_b(target_name, dtype, k, extra_k, n, extra_n, layout, known, seed):
     need(target_name)
     blocking, pack_b, _ = packers(target_name, dtype, layout if known else "any")
@@ -113,7 +113,7 @@ def test_pack_b(target_name, dtype, k, extra_k, n, extra_n, layout, known, seed)
     rows=sizes, extra_rows=st.integers(0, 20), k=sizes, extra_k=st.integers(0, 20),
     layout=layouts, known=st.booleans(), seed=st.integers(0, 99), pad=st.integers(0, 9),
 )  # fmt: skip
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_pack_a(
     target_name, dtype, rows, extra_rows, k, extra_k, layout, known, seed, pad
 ):

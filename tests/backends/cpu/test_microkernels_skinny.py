@@ -9,10 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from native_harness import compile_functions, fenced
 
-from xetl_cpu.microkernels import small_m_gemm
-from xetl_cpu.microkernels.blocking import choose_blocking
-from xetl_cpu.microkernels.gemv import MOST_ROWS, emit_skinny_gemm, is_skinny
-from xetl_cpu.microkernels.small_m_gemm import emit_low_gemm, is_low
+from xetl_cpu.microkernels.blocking import LOW_ROWS, SKINNY_ROWS, choose_blocking
+from xetl_cpu.microkernels.gemv import emit_skinny_gemm
+from xetl_cpu.microkernels.small_m_gemm import emit_low_gemm
 from xetl_cpu.targets import find_target
 
 NUMPY = {
@@ -40,18 +39,18 @@ def skinny_gemm(target_name, dtype, unit, block_m):
 
 @pytest.mark.parametrize(("target_name", "dtype", "unit"), CASES)
 @given(
-    block_m=st.integers(1, MOST_ROWS), fewer=st.integers(0, MOST_ROWS - 1), n=sizes,
+    block_m=st.integers(1, SKINNY_ROWS), fewer=st.integers(0, SKINNY_ROWS - 1), n=sizes,
     k=st.integers(0, 70), pads=st.tuples(st.integers(0, 5), st.integers(0, 5)),
     seed=st.integers(0, 99),
 )  # fmt: skip
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_any_shape_matches_numpy(
     target_name, dtype, unit, block_m, fewer, n, k, pads, seed
 ):
     if not find_target(target_name).runs_here:
         pytest.skip(f"this machine is no {target_name}")
     blocking, gemm = skinny_gemm(target_name, dtype, unit, block_m)
-    assert is_skinny(blocking)
+    assert blocking.is_skinny
     rows = max(1, block_m - fewer)
     rng = np.random.default_rng(seed)
     a = rng.integers(-4, 5, (rows, k + pads[0])).astype(NUMPY[dtype])
@@ -70,8 +69,8 @@ def test_any_shape_matches_numpy(
 
 def test_bytes_and_tall_blocks_are_not_skinny():
     target = find_target("avx512")
-    assert not is_skinny(choose_blocking(target, "i8", 1, 64))
-    assert not is_skinny(choose_blocking(target, "f32", MOST_ROWS + 1, 64))
+    assert not choose_blocking(target, "i8", 1, 64).is_skinny
+    assert not choose_blocking(target, "f32", SKINNY_ROWS + 1, 64).is_skinny
 
 
 LOW_CASES = [
@@ -83,7 +82,7 @@ LOW_CASES = [
 @cache
 def low_gemm(target_name, dtype):
     target = find_target(target_name)
-    blocking = choose_blocking(target, dtype, small_m_gemm.MOST_ROWS, 70)
+    blocking = choose_blocking(target, dtype, LOW_ROWS, 70)
     [gemm] = compile_functions(
         target, [lambda module: emit_low_gemm(module, target, blocking)]
     )
@@ -92,10 +91,10 @@ def low_gemm(target_name, dtype):
 
 @pytest.mark.parametrize(("target_name", "dtype"), LOW_CASES)
 @given(
-    rows=st.integers(1, small_m_gemm.MOST_ROWS), n=sizes, k=st.integers(0, 70),
+    rows=st.integers(1, LOW_ROWS), n=sizes, k=st.integers(0, 70),
     pads=st.tuples(st.integers(0, 5), st.integers(0, 5)), seed=st.integers(0, 99),
 )  # fmt: skip
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_low_blocks_match_numpy(target_name, dtype, rows, n, k, pads, seed):
     if not find_target(target_name).runs_here:
         pytest.skip(f"this machine is no {target_name}")
@@ -116,16 +115,16 @@ def test_low_blocks_match_numpy(target_name, dtype, rows, n, k, pads, seed):
 def test_which_blocks_are_low():
     target = find_target("avx512_bf16")
     for dtype in ("f32", "f64", "bf16"):
-        assert is_low(choose_blocking(target, dtype, MOST_ROWS + 1, 256))
-        assert is_low(choose_blocking(target, dtype, small_m_gemm.MOST_ROWS, 256))
-        assert not is_low(choose_blocking(target, dtype, MOST_ROWS, 256))
-        most = small_m_gemm.MOST_ROWS + 1
-        assert not is_low(choose_blocking(target, dtype, most, 256))
+        assert choose_blocking(target, dtype, SKINNY_ROWS + 1, 256).is_low
+        assert choose_blocking(target, dtype, LOW_ROWS, 256).is_low
+        assert not choose_blocking(target, dtype, SKINNY_ROWS, 256).is_low
+        most = LOW_ROWS + 1
+        assert not choose_blocking(target, dtype, most, 256).is_low
     # Rows of B in a block have 512 bytes at least.
-    assert is_low(choose_blocking(target, "f32", 16, 128))
-    assert not is_low(choose_blocking(target, "f32", 16, 127))
-    assert not is_low(choose_blocking(target, "bf16", 16, 255))
+    assert choose_blocking(target, "f32", 16, 128).is_low
+    assert not choose_blocking(target, "f32", 16, 127).is_low
+    assert not choose_blocking(target, "bf16", 16, 255).is_low
     # What is converted first is packed.
-    assert not is_low(choose_blocking(target, "f16", 16, 256))
-    assert not is_low(choose_blocking(target, "i8", 16, 256))
-    assert not is_low(choose_blocking(find_target("avx512"), "bf16", 16, 256))
+    assert not choose_blocking(target, "f16", 16, 256).is_low
+    assert not choose_blocking(target, "i8", 16, 256).is_low
+    assert not choose_blocking(find_target("avx512"), "bf16", 16, 256).is_low

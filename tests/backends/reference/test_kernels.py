@@ -12,7 +12,7 @@ from xetl import xetile
 from xetl.xetile import constexpr
 
 sizes = st.integers(1, 70)
-few = settings(max_examples=30, deadline=None)
+few = settings(max_examples=30)
 
 
 @xetile.kernel

@@ -10,7 +10,7 @@ from tests.run_module import run_module
 from xetl.dialects.parser import parse_module
 from xetl.errors import InternalError
 
-few = settings(max_examples=30, deadline=None)
+few = settings(max_examples=30)
 
 
 def run(arguments, body, *arrays, extra=None):

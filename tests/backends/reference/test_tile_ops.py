@@ -12,7 +12,7 @@ from tests.run_module import run_module
 from xetl.dialects.parser import parse_module
 from xetl_reference.floats import round_to_tf32
 
-few = settings(max_examples=30, deadline=None)
+few = settings(max_examples=30)
 sizes = st.integers(1, 70)
 offsets = st.integers(-80, 80)
 

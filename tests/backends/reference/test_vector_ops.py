@@ -9,7 +9,7 @@ from op_harness import FLOATS, INTEGERS, evaluate
 
 from xetl_reference.floats import widen
 
-few = settings(max_examples=20, deadline=None)
+few = settings(max_examples=20)
 sizes = st.integers(1, 12)
 
 

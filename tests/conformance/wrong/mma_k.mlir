@@ -1,4 +1,4 @@
-// error: X0702 7:8 has (16,) columns, the right side (32,) rows
+// error: X0702 7:8 has 16 columns, the right side 32 rows
 func.func @f(%a: vector<8x16xf16>, %b: vector<32x16xf16>) {
 
 

@@ -38,6 +38,12 @@ def wrong_factorial(X: "f32 2"):
     xetile.static_print(n)
 
 
+def wrong_padding_of_bytes(X: "i8 2"):
+    # CARET: padding=-2**31
+    # CHECK: = help: load zeros and choose with xetile.where, in a wider dtype
+    v = xetile.load_tile(xetile.init_tile(X, [0, 0], (4, 4)), padding=-2**31)  # ERROR: X0305 the padding -2147483648 does not fit i8
+
+
 def wrong_padding(X: "f32 2"):
     xetile.static_print(f"{1:>10000000000}")  # ERROR: X0316 the result of this format is too large to compute when compiling
 

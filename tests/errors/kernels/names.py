@@ -136,6 +136,12 @@ def wrong_kind_of_reduction(X: "f32 2"):
     w = xetile.tile_reduce("sum", v, [0])  # ERROR: X0107 `sum` is not a kind of `tile_reduce`
 
 
+def wrong_kind_of_atomic(X: "f32 2"):
+    # CHECK: = help: kinds are add, mul, max, min, and, or, xor, xchg
+    # CARET: "plus"
+    xetile.atomic_rmw_tile("plus", 1.0, xetile.init_tile(X, [0, 0], (4, 4)))  # ERROR: X0107 `plus` is not a kind of `atomic_rmw_tile`
+
+
 def wrong_inside_helpers(X: "f32 2"):
     v = xetile.zeros((4, 4), f32)
     # CARET: facter

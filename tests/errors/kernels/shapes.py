@@ -73,6 +73,7 @@ def wrong_empty_shape(X: "f32 2"):
 
 def wrong_rank_of_shape(X: "f32 2"):
     a = xetile.zeros((2, 2, 4), f32)  # ERROR: X0204 `shape` of `zeros` must be one or two positive extents
+    # CHECK: write (4, 4): leading dimensions are more rows
 
 
 def wrong_axis(X: "f32 2"):
@@ -119,7 +120,7 @@ def wrong_store_shape(X: "f32 2"):
     t = xetile.init_tile(X, [0, 0], (4, 8))
     v = xetile.zeros((8, 4), f32)
     # CARET: v
-    # CHECK: = note: `t` was made at line 119 by init_tile(X, [0, 0], (4, 8))
+    # CHECK: = note: `t` was made at line 120 by init_tile(X, [0, 0], (4, 8))
     xetile.store_tile(v, t)  # ERROR: X0208 `store_tile` cannot store (8, 4) to a tile of (4, 8)
 
 

@@ -144,6 +144,11 @@ def wrong_vector_index(X: "f32 2"):
     w = v[4]  # ERROR: X0407 a vector cannot be indexed with `[4]`
 
 
+def wrong_vector_indices(X: "f32 2"):
+    v = xetile.arange(4)
+    w = v[1, 2]  # ERROR: X0407 a vector cannot be indexed with `[1, 2]`
+
+
 def wrong_vector_step(X: "f32 2"):
     v = xetile.zeros((4, 4), f32)
     w = v[::2]  # ERROR: X0407 a vector cannot be indexed with `[::2]`

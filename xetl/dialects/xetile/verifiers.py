@@ -47,8 +47,9 @@ def mma_result(a: Vector, b: Vector) -> Vector:
         )
     pairs = zip(left[1::2], right[0::2])
     if not all(columns == rows for columns, rows in pairs):
+        columns, rows = (" x ".join(map(str, k)) for k in (left[1::2], right[0::2]))
         raise VerifyException(
-            f"the left side has {left[1::2]} columns, the right side {right[0::2]} rows"
+            f"the left side has {columns} columns, the right side {rows} rows"
         )
     shape = [extent for pair in zip(left[0::2], right[1::2]) for extent in pair]
     return VectorType(a.element_type, shape)

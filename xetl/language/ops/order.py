@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from xetl.language.dtypes import i8, i16, i32, i64
 from xetl.language.operation import composite, operation
 from xetl.language.ops.elementwise import isnan, nan, where
-from xetl.language.ops.moves import along, as_matrix, dim_of, slice_rows
+from xetl.language.ops.moves import along, as_matrix, dim_of, gather, slice_rows
 from xetl.language.ops.program import barrier, static_assert
 from xetl.language.ops.reductions import min as reduce_min
 from xetl.language.ops.tiles import (
@@ -114,22 +114,42 @@ def sort(v: Vector, axis: int = -1, descending: bool = False) -> Vector:
 
 @composite
 def argsort(v: Vector, axis: int = -1, descending: bool = False) -> Vector:
-    """The indices, i32, that sort ``v`` along ``axis``; equals keep their order.
-
-    Raises:
-        ControlFlowError: elements of 64 bits: key and index go into one i64.
-    """
-    static_assert(v.dtype.bits < 64, f"`argsort` takes at most 32 bits, not {v.dtype}")
+    """The indices, i32, that sort ``v`` along ``axis``; equals keep their order."""
     dim = dim_of(v, axis, "a vector of rank")
-    both = tile_sort(_key_and_index(as_matrix(v), descending, dim), dim)
-    return reshape((both & 0xFFFFFFFF).to(i32), v.shape)
+    return reshape(_order(as_matrix(v), descending, dim), v.shape)
 
 
 @composite
-def _key_and_index(v: Vector, descending: bool, dim: int) -> Vector:
-    """i64 in the order of elements and, where these are equal, of their indices."""
-    key = _key(v, descending).to(i64)
-    return key * 4294967296 + along(key.shape[dim], dim).to(i64)
+def _order(v: Vector, descending: bool, dim: int) -> Vector:
+    """The indices that sort a matrix; 64 bits by their lower halves, then the upper."""
+    key = _key(_without_signs_of_zeros(v), descending)
+    if key.dtype == i32:
+        return _sorted_index(key, dim)
+    first = _sorted_index((key & 0xFFFFFFFF) - 0x80000000, dim)
+    return gather(first, _sorted_index(gather(key >> 32, first, dim), dim), dim)
+
+
+@composite
+def _without_signs_of_zeros(v: Vector) -> Vector:
+    """``v`` with all zeros positive: they are equals."""
+    return where(v == 0, 0, v) if v.dtype.is_float else v
+
+
+@composite
+def _sorted_index(key: Vector, dim: int) -> Vector:
+    """The indices that sort keys of 32 bits."""
+    return _index(tile_sort(_key_and_index(key, dim), dim))
+
+
+@composite
+def _key_and_index(key: Vector, dim: int) -> Vector:
+    """i64 in the order of keys of 32 bits and, where these are equal, of indices."""
+    return key.to(i64) * 4294967296 + along(key.shape[dim], dim).to(i64)
+
+
+@composite
+def _index(both: Vector) -> Vector:
+    return (both & 0xFFFFFFFF).to(i32)
 
 
 @composite
@@ -143,14 +163,17 @@ def topk(v: Vector, k: int, axis: int = -1) -> tuple[Vector, Vector]:
     static_assert(
         0 < k <= wide.shape[dim], f"`topk`: {k} of {wide.shape[dim]} elements"
     )
-    static_assert(v.dtype.bits < 64, f"`topk` takes at most 32 bits, not {v.dtype}")
-    both = _key_and_index(wide, True, dim)
-    if k > _MOST_PASSES:
-        chosen = slice_rows(tile_sort(both, dim), 0, k, dim)
+    if v.dtype.bits == 64:
+        order = slice_rows(_order(wide, True, dim), 0, k, dim)
+        best = gather(wide, order, dim)
     else:
-        chosen = _least(both, k, dim)
-    best = _element_of_key((chosen >> 32).to(_key(wide, True).dtype), v, True)
-    order = (chosen & 0xFFFFFFFF).to(i32)
+        both = _key_and_index(_key(_without_signs_of_zeros(wide), True), dim)
+        if k > _MOST_PASSES:
+            chosen = slice_rows(tile_sort(both, dim), 0, k, dim)
+        else:
+            chosen = _least(both, k, dim)
+        best = _element_of_key((chosen >> 32).to(i32), v, True)
+        order = _index(chosen)
     if v.ndim == 1:
         return reshape(best, k), reshape(order, k)
     return best, order

@@ -8,19 +8,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xetl.language.dtypes import DType, f32, i32, u32
+from xetl.language.dtypes import DType, bf16, f8e4m3, f16, f32, i32, u32
 from xetl.language.operation import composite
 from xetl.language.ops.elementwise import (
     cos,
     log,
     maximum,
+    minimum,
     pi,
     sin,
     sqrt,
     umulhi,
     where,
 )
-from xetl.language.ops.program import static_range
+from xetl.language.ops.program import static_assert, static_range
 
 if TYPE_CHECKING:
     from xetl.language.values import Vector
@@ -71,6 +72,10 @@ def randint4x(
         offsets: a vector of integers; each has numbers of its own.
         n_rounds: of Philox.
     """
+    static_assert(
+        offsets.dtype.is_integer,
+        f"offsets of random numbers must be integers, not {offsets.dtype}",
+    )
     low = offsets.to(u32)
     zero = low ^ low
     high = zero
@@ -93,6 +98,15 @@ def _uniform(bits: Vector) -> Vector:
 
 
 @composite
+def _narrowed(x: Vector, dtype: DType) -> Vector:
+    """``x``, less than 1, rounded; what would become 1 is the number before it."""
+    if dtype.bits >= 32:
+        return x.to(dtype)
+    digits = 11 if dtype == f16 else 8 if dtype == bf16 else 4 if dtype == f8e4m3 else 3
+    return minimum(x, 1.0 - 2.0**-digits).to(dtype)
+
+
+@composite
 def rand(
     seed: int, offsets: Vector, n_rounds: int = 10, *, dtype: DType = f32
 ) -> Vector:
@@ -102,9 +116,9 @@ def rand(
         seed: an int.
         offsets: a vector of integers; each has a number of its own.
         n_rounds: of Philox.
-        dtype: a float; the number is computed in f32 and rounded to it.
+        dtype: a float; the number is computed in f32 and rounded to it, but not to 1.
     """
-    return _uniform(randint(seed, offsets, n_rounds)).to(dtype)
+    return _narrowed(_uniform(randint(seed, offsets, n_rounds)), dtype)
 
 
 @composite

@@ -13,15 +13,12 @@ import hashlib
 import json
 import os
 import re
-import tempfile
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, cast
 
-from platformdirs import user_cache_path
-
-from xetl.settings import config
+from xetl.runtime.cache import tuned_folder, write_whole
 
 _FORMAT = 1
 _LOCK = ".lock"
@@ -30,14 +27,6 @@ _FIXED = ("key", "arguments", "configs", "backend", "target", "machine")
 
 Question = Mapping[str, Any]
 """These fields, all JSON."""
-
-
-def tuned_folder() -> Path:
-    """Where the files are: `config.tuned_dir`, else ``tuned`` in the cache's folder."""
-    if config.tuned_dir is not None:
-        return config.tuned_dir
-    cache = config.cache_dir or user_cache_path("xetl", appauthor=False)
-    return cache / "tuned"
 
 
 class TunedFile:
@@ -104,17 +93,8 @@ class TunedFile:
             "fingerprint": self._fingerprint,
             "entries": entries,
         }
-        descriptor, temporary = tempfile.mkstemp(dir=self.path.parent, suffix=".tmp")
-        try:
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                json.dump(whole, file, indent=1)
-                file.write("\n")
-            os.chmod(temporary, 0o644)  # it is to be checked in
-            os.replace(temporary, self.path)
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(temporary)
-            raise
+        text = json.dumps(whole, indent=1) + "\n"
+        write_whole(self.path, text.encode(), mode=0o644)  # it is to be checked in
 
 
 @contextmanager

@@ -76,7 +76,7 @@ def command(
         raise click.BadParameter(
             "a kernel of a text has no signature to make arrays of"
         )
-    launched = read_grid(grid, names)
+    launched = read_grid(grid, names, found.kernel)
     with launches_for(target):
         measured = _measured(found, read_sizes(sizes), launched, cache, seconds)
     show(measured, [_line(measured)], as_json)

@@ -103,7 +103,7 @@ def command(
     names = find_kernel(place)[1]
     if not is_offline:
         spaces = dict(_space(each, names) for each in choices)
-        launched = read_grid(grid, names)
+        launched = read_grid(grid, names, found.kernel)
         trials = tune(found, spaces, read_sizes(sizes), launched, budget)
         facts = [
             {"config": t.config.kwargs, "ms": t.milliseconds, "problem": t.problem}

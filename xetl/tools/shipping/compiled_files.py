@@ -11,6 +11,7 @@ this process.
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import tempfile
@@ -139,6 +140,7 @@ def build_files(output: Path, name: str, libraries: Sequence[str]) -> dict[Path,
         name: of the kernel, and of the package that is found.
     """
     flags = [f"-l{each}" for each in libraries]
+    _tell_of_another(output, name)
     if output.suffix == ".so":
         flags.append("-Wl,-rpath,${pcfiledir}")
     known = {
@@ -154,9 +156,18 @@ def build_files(output: Path, name: str, libraries: Sequence[str]) -> dict[Path,
     }
 
 
+def _tell_of_another(output: Path, name: str) -> None:
+    """Say that the package in the folder was of another file than it is now."""
+    package = output.with_name(f"{name}.pc")
+    known = package.read_text("utf-8") if package.is_file() else ""
+    found = re.search(r"^Libs: \$\{pcfiledir\}/(\S+)", known, re.MULTILINE)
+    if found and Path(found[1]).stem != output.stem:
+        said = f"note: `{package}` was for {found[1]} and is for {output.name} now"
+        click.echo(f"{said}; --name gives each a package of its own", err=True)
+
+
 _LIBRARY = ".so"
 _OF_CPUS = (".o", _LIBRARY)
-_KNOWN = (*_OF_CPUS, ".spv", ".bin", ".whl", ".h", ".json")
 
 
 def compiled_files(found: Asked, output: Path, name: str) -> dict[Path, bytes]:
@@ -166,7 +177,8 @@ def compiled_files(found: Asked, output: Path, name: str) -> dict[Path, bytes]:
         output: where the code goes; ``.so`` asks for a shared library.
 
     Raises:
-        UsageError: a shared library cannot be made.
+        UsageError: ``output`` is a folder or ends otherwise than such code, or a shared
+            library cannot be made.
     """
     made, signature, machine = export(
         found.kernel,
@@ -177,9 +189,12 @@ def compiled_files(found: Asked, output: Path, name: str) -> dict[Path, bytes]:
         target=found.target,
     )
     facts = facts_of(found, signature, made, name, machine)
+    if output.is_dir():
+        why = f"`{output}` is a folder: write -o {output / name}{made.suffix}"
+        raise click.BadParameter(why, param_hint="--output")
     output = output if output.suffix else output.with_suffix(made.suffix)
     fitting = _OF_CPUS if made.suffix in _OF_CPUS else (made.suffix,)
-    if output.suffix in _KNOWN and output.suffix not in fitting:
+    if output.suffix not in fitting:
         what = f"what is compiled for `{machine}` is no `{output.suffix}` file"
         raise click.BadParameter(
             f"{what}: write -o {output.with_suffix(made.suffix)}", param_hint="--output"
@@ -236,5 +251,6 @@ def _argument(param: ArrayParam | ScalarParam, is_stored: bool) -> dict[str, Any
         "dtype": param.dtype.name,
         "rank": param.rank,
         "dimension_of_stride_1": param.unit_dim,
+        "needed": param.needed,
         "stored": is_stored,
     }

@@ -9,8 +9,7 @@ from typing import Any
 from xdsl.ir import Operation, SSAValue
 
 from xetl.codegen.emitter import Emitter
-from xetl.codegen.llvm import Type, Value, ll
-from xetl.codegen.types import I64
+from xetl.codegen.types import I64, Type, Value, ll
 from xetl.records import record
 from xetl_cpu.llvm import Builder
 from xetl_cpu.targets import Target

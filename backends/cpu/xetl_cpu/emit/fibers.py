@@ -17,9 +17,8 @@ from __future__ import annotations
 from xdsl.ir import SSAValue
 
 from xetl.codegen.emitter import constant
-from xetl.codegen.llvm import Type, Value, ll
 from xetl.codegen.scf import captured, flatten, rebuild
-from xetl.codegen.types import I8, I64, PTR
+from xetl.codegen.types import I8, I64, PTR, Type, Value, ll
 from xetl_cpu.dialect import BarrierOp, FibersOp
 from xetl_cpu.emit.emitter import KernelEmitter
 from xetl_cpu.emit.kernel import STACK_BYTES, buffer_bytes, lines, room_for

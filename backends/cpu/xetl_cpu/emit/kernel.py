@@ -15,7 +15,6 @@ from xetl.codegen import arith, math, memref, scf, vector
 from xetl.codegen.arith import scalar_constant
 from xetl.codegen.division import check_divisions
 from xetl.codegen.emitter import EmitTable, Strided, constant
-from xetl.codegen.llvm import Type, Value, ll
 from xetl.codegen.memref import refine, static_bytes, strided_at
 from xetl.codegen.types import (
     F32,
@@ -24,7 +23,10 @@ from xetl.codegen.types import (
     I8,
     I64,
     PTR,
+    Type,
+    Value,
     byte_width,
+    ll,
     llvm_type,
     memory_type,
 )
@@ -38,7 +40,6 @@ from xetl.dialects.walk import operations_in
 from xetl.dialects.xsmm import TileConfigDispatchOp, TileConfigOp
 from xetl.errors import InternalError
 from xetl.imports import import_whole, late
-from xetl.runtime.log import LOG_BYTES
 from xetl_cpu.dialect import (
     BlockGemmOp,
     CompareAndSwapOp,
@@ -88,7 +89,7 @@ def emit_kernel(module: ModuleOp, target: Target, table: EmitTable) -> ll.Module
         target.has_bf16_dot,
         target=target,
         slots=kernel.args[0],
-        used=constant(LOG_BYTES if log_ids else 0),
+        used=constant(import_whole("xetl.runtime.log").LOG_BYTES if log_ids else 0),
         log_ids=log_ids,
         scratch_bytes=_scratch_bytes(function),
     )

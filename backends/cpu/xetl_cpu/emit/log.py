@@ -14,8 +14,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from xetl.codegen.arith import as_word
 from xetl.codegen.emitter import constant
-from xetl.codegen.llvm import Value
-from xetl.codegen.types import I64, memory_type
+from xetl.codegen.types import I64, Value, memory_type
 from xetl.dialects.base import ints_of
 from xetl.dialects.kinds_of_types import is_vector
 from xetl.runtime.log import FAILED, HEADER_WORDS, LOG_WORDS, make_entry

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from xdsl.ir import SSAValue
 
 from xetl.codegen.emitter import EmitTable, Strided, constant, is_constant
-from xetl.codegen.llvm import Value, ll
-from xetl.codegen.types import I1, PTR, memory_type
+from xetl.codegen.types import I1, PTR, Value, ll, memory_type
 from xetl.dialects.base import memref_type
 from xetl.dialects.xsmm import TileConfigDispatchOp, TileConfigOp
 from xetl.errors import IRError
+from xetl.imports import late
 from xetl_cpu.dialect import (
     BlockGemmOp,
     BlockOp,
@@ -21,13 +23,18 @@ from xetl_cpu.dialect import (
 )
 from xetl_cpu.emit.emitter import KernelEmitter
 from xetl_cpu.llvm import bits_of
-from xetl_cpu.microkernels.amx import emit_configure, emit_release
 from xetl_cpu.microkernels.blocking import Blocking
-from xetl_cpu.microkernels.copy_block import Unit
 from xetl_cpu.microkernels.gemm import emit_block_gemm
-from xetl_cpu.microkernels.gemv import emit_skinny_gemm, is_skinny
 from xetl_cpu.microkernels.packing import emit_pack
-from xetl_cpu.microkernels.small_m_gemm import emit_low_gemm
+
+if TYPE_CHECKING:
+    from xetl_cpu.microkernels.copy_block import Unit
+
+_MICROKERNELS = "xetl_cpu.microkernels"
+_emit_configure = late(f"{_MICROKERNELS}.amx", "emit_configure")
+_emit_release = late(f"{_MICROKERNELS}.amx", "emit_release")
+_emit_skinny_gemm = late(f"{_MICROKERNELS}.gemv", "emit_skinny_gemm")
+_emit_low_gemm = late(f"{_MICROKERNELS}.small_m_gemm", "emit_low_gemm")
 
 
 def _source_name(value: SSAValue, is_unsigned: bool) -> str:
@@ -149,11 +156,11 @@ def _skinny_gemm(em: KernelEmitter, op: SkinnyGemmOp) -> None:
     blocking = _plan(em, op)
     a, b = em.strided(op.a), em.strided(op.b)
     unit = _unit(b)
-    if is_skinny(blocking):
+    if blocking.is_skinny:
         assert unit is not None, "`plan-gemm` streams only B with a unit stride"
-        function = emit_skinny_gemm(em.module, em.target, blocking, unit)
+        function = _emit_skinny_gemm(em.module, em.target, blocking, unit)
     else:
-        function = emit_low_gemm(em.module, em.target, blocking)
+        function = _emit_low_gemm(em.module, em.target, blocking)
     em.builder.call(
         function,
         [
@@ -175,7 +182,7 @@ def _dispatch_tiles(em: KernelEmitter, op: TileConfigDispatchOp) -> None:
 
 def _configure(em: KernelEmitter, op: TileConfigOp) -> None:
     """Set this thread's tiles up, or give them back."""
-    emit = emit_configure if _sets_up(op.kernel) else emit_release
+    emit = _emit_configure if _sets_up(op.kernel) else _emit_release
     emit(em.builder)
 
 

@@ -27,9 +27,9 @@ from xdsl.ir import Operation, SSAValue
 
 from xetl.codegen.division import or_one
 from xetl.codegen.emitter import EmitTable, Emitter, constant
-from xetl.codegen.llvm import Value, ll
 from xetl.codegen.scf import TABLE as CONTROL
 from xetl.codegen.scf import captured, flatten, rebuild
+from xetl.codegen.types import Value, ll
 from xetl.dialects.kinds_of_types import is_vector
 from xetl.dialects.upstream import memref, scf
 from xetl.dialects.walk import operations_in

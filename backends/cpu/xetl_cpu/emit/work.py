@@ -7,11 +7,13 @@ of the launch (``for k in range(0, K, 64)``) are counted when it is launched.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from xdsl.ir import Block, Operation, SSAValue
 
 from xetl.analysis.affine import is_defined_outside
 from xetl.codegen.emitter import constant
-from xetl.codegen.llvm import Value
+from xetl.codegen.types import Value
 from xetl.dialects.memref_layout import constant_index
 from xetl.dialects.upstream import arith, func, scf
 from xetl.transforms.diagnostics import remark
@@ -40,9 +42,7 @@ _ONE_THREAD = (
 def emit_nanoseconds(em: KernelEmitter, op: scf.ParallelOp) -> Value:
     """Estimated time of one program of a launch."""
     b, total = em.builder, constant(nanoseconds(op.body.block))
-    for loop in op.body.block.ops:
-        if not isinstance(loop, scf.ForOp) or IS_PROGRAMS in loop.attributes:
-            continue
+    for loop, times in _loops(op.body.block):
         step = constant_index(loop.step) or 0
         ends = loop.lower_bound, loop.upper_bound
         is_known = all(is_defined_outside(each, op) for each in ends)
@@ -53,8 +53,18 @@ def emit_nanoseconds(em: KernelEmitter, op: scf.ParallelOp) -> Value:
         lower, upper = em.all(ends)
         trips = b.udiv(b.maximum(b.sub(upper, lower), 0), step)
         more = b.sub(trips, _trips(loop))
-        total = b.add(total, b.mul(more, nanoseconds(loop.body.block)))
+        total = b.add(total, b.mul(more, times * nanoseconds(loop.body.block)))
     return total
+
+
+def _loops(block: Block, times: int = 1) -> Iterator[tuple[scf.ForOp, int]]:
+    """The loops of a program, and those in loops of known trips: with how often."""
+    for loop in block.ops:
+        if isinstance(loop, scf.ForOp) and IS_PROGRAMS not in loop.attributes:
+            yield loop, times
+            trips = _static_trips(loop)
+            if trips is not None:
+                yield from _loops(loop.body.block, times * trips)
 
 
 def nanoseconds(block: Block) -> int:

@@ -31,10 +31,9 @@ from typing import Any
 
 from xetl.backend import Argument, ArrayView, Executable
 from xetl.errors import InternalError
-from xetl.imports import import_whole
+from xetl.imports import import_whole, late
 from xetl.language.signature import ConstParam, Signature
 from xetl.locks import ForkSafeLock
-from xetl.runtime.log import read_records, show
 from xetl.settings import config
 from xetl_cpu.image import Image, load_image
 from xetl_cpu.launch import fastcall
@@ -55,6 +54,9 @@ from xetl_cpu.launch.workspace import (
     prepacked_argument,
     run_prepacked,
 )
+
+_read_records = late("xetl.runtime.log", "read_records")
+_show = late("xetl.runtime.log", "show")
 
 _FOLDER = Path("/tmp")
 _MAGIC, _VERSION, _X86_64 = 0x4A695444, 1, 62
@@ -252,10 +254,11 @@ class CpuExecutable(Executable):
             finally:
                 _running.remove(slots)
             log = self.meta.get("log")
-            records = read_records(workspace.address, log) if log else []
+            records: list[Any] = _read_records(workspace.address, log) if log else []
         if result != 0:
             raise InternalError(f"a kernel ended with {result}")
-        show(records)
+        if records:
+            _show(records)
 
     def _filled_slots(
         self,

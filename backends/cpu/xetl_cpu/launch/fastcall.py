@@ -145,7 +145,7 @@ def make_fast(
         signature: what the kernel was compiled for.
         stored: indices of the runtime arguments it writes.
         keep: what must live as long as the builtin.
-        elements: see `xetl.analysis.work`.
+        elements: see `xetl.compiler`.
     """
     records, slots = _records(signature, stored)
     short = 0 if elements is None else MOST_ELEMENTS // max(_FEWEST, elements)

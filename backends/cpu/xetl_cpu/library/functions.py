@@ -7,19 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
-from xetl.dialects.xsmm import DATA_TYPES, gemm_flags_in_calls
+from xetl.dialects.xsmm import DATA_TYPES, DISPATCH, TILES, gemm_flags_in_calls
 from xetl.records import record
 
 RECORDING = "recording"
 """The library that is ours, as `config.xsmm` names it."""
-
-DISPATCH, INVOKE = "xsmm_brgemm_dispatch", "xsmm_brgemm_invoke"
-TILES = (
-    "xsmm_intel_amx_tile_config_dispatch",
-    "xsmm_intel_amx_tile_config_invoke",
-)
-FUNCTIONS = (DISPATCH, INVOKE, *TILES)
-"""All that a kernel may call."""
 
 _I64, _PTR = ctypes.c_int64, ctypes.c_void_p
 _DISPATCH_NUMBERS = 10

@@ -16,14 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from xetl.dialects.xsmm import DATA_TYPES, GEMM_FLAGS
-from xetl_cpu.library.functions import (
-    FUNCTIONS,
-    INVOKE_TYPE,
-    RECORDING,
-    Library,
-    dispatch_type,
-)
+from xetl.dialects.xsmm import DATA_TYPES, FUNCTIONS, GEMM_FLAGS
+from xetl_cpu.library.functions import INVOKE_TYPE, RECORDING, Library, dispatch_type
 
 __all__ = ["Call", "library", "recording"]
 

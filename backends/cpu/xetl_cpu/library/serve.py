@@ -20,9 +20,10 @@ import os
 from functools import cache
 from pathlib import Path
 
+from xetl.dialects.xsmm import DISPATCH, FUNCTIONS, INVOKE
 from xetl.imports import import_whole
 from xetl_cpu import native
-from xetl_cpu.library.functions import DISPATCH, FUNCTIONS, INVOKE, RECORDING, Library
+from xetl_cpu.library.functions import RECORDING, Library
 
 __all__ = ["UnusableLibraryError", "find_library"]
 

@@ -48,9 +48,9 @@ from xetl.dialects.xetile import (
 from xetl.ir.builder import Builder
 from xetl.records import record
 from xetl.transforms.diagnostics import remark
-from xetl_cpu.lowering.packing.plans import copier, is_shared, is_written, sources_of
+from xetl_cpu.lowering.packing.plans import copier, is_shared, is_written
 from xetl_cpu.lowering.pruning import prune_loop
-from xetl_cpu.lowering.tiles import tile_like
+from xetl_cpu.lowering.tiles import sources_of, tile_like
 
 _LEAST = 16
 """Rows or columns that must multiply an operand."""

@@ -41,7 +41,6 @@ from xetl_cpu.lowering.loops.materialization import (
     materialize_cast,
     snapshot_loads_before,
 )
-from xetl_cpu.lowering.loops.reads import tell_passes
 from xetl_cpu.lowering.loops.reductions import reduce_tile
 from xetl_cpu.lowering.loops.state import (
     Buffer,
@@ -53,6 +52,7 @@ from xetl_cpu.lowering.loops.state import (
     matrix_of,
     reinterpret,
     shape_of,
+    tell_passes,
     view_address,
 )
 from xetl_cpu.lowering.loops.stores import extract, store_scatter, store_tile, write
@@ -62,6 +62,7 @@ from xetl_cpu.lowering.place_values import (
     is_coordinate_swap,
     is_free,
 )
+from xetl_cpu.lowering.stream_lanes import lanes_of
 from xetl_cpu.lowering.tiles import is_non_negative, may_write
 from xetl_cpu.targets import find_target
 
@@ -82,7 +83,7 @@ class ConvertXetileToLoopsPass(ModulePass):
         machine = find_target(self.target)
         for loop in operations_in(op, scf.ParallelOp):
             body = loop.body.block
-            lanes, adjacent = machine.lanes("f32"), adjacent_dims(loop)
+            lanes, adjacent = lanes_of(body, machine), adjacent_dims(loop)
             state = State(machine, body, lanes, adjacent=adjacent)
             lower_block(state, body)
             tell_passes(state)

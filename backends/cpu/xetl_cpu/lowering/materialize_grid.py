@@ -76,6 +76,7 @@ def _as_function(kernel: gpu.FuncOp) -> func.FuncOp:
     function.attributes.update(
         {k: v for k, v in kernel.attributes.items() if k.startswith("xetile.")}
     )
+    function.location = kernel.location
     function.attributes[STORED] = DenseArrayBase.from_list(i64, _stored(function))
     return function
 

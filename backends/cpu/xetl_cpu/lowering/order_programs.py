@@ -31,8 +31,7 @@ from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import StoreTileOp, TileMmaOp
 from xetl.transforms.diagnostics import remark
 from xetl_cpu.dialect import BrgemmTileOp
-from xetl_cpu.lowering.packing.plans import counters_of
-from xetl_cpu.lowering.tiles import origin
+from xetl_cpu.lowering.tiles import counters_of, origin
 
 _ORDER = "xetl.order"
 

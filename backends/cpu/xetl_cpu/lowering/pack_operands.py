@@ -66,7 +66,6 @@ from xetl_cpu.lowering.packing.plans import is_written, plan_or_say_why
 from xetl_cpu.lowering.tiles import tile_sizes
 from xetl_cpu.machine import LINE, Machine
 from xetl_cpu.microkernels.blocking import Blocking
-from xetl_cpu.microkernels.gemv import is_skinny
 from xetl_cpu.targets import find_target
 
 
@@ -136,7 +135,7 @@ def _copies(loop: scf.ParallelOp) -> list[_RowCopy]:
     copies: list[_RowCopy] = []
     for op in operations_in(loop, BrgemmTileOp):
         blocking = op.blocking()
-        copy = None if is_skinny(blocking) else _reserve_rows(op, loop, blocking)
+        copy = None if blocking.is_skinny else _reserve_rows(op, loop, blocking)
         copies += [] if copy is None else [copy]
     return copies
 
@@ -165,7 +164,7 @@ def _stays(op: BrgemmTileOp) -> bool:
     init = op.b.owner
     if not isinstance(type_, TileType) or not isinstance(init, InitTileOp):
         return False
-    if not is_skinny(op.blocking()):
+    if not op.blocking().is_skinny:
         return False
     if not is_memref(init.source.type) or 1 not in static_strides(init.source.type):
         return False

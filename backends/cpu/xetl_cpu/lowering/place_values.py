@@ -5,8 +5,8 @@ registers. One that several loops read is computed by each of them again, which 
 its operations for each vector of it; or once, into a buffer, which costs a store and a
 load for each reader. The first is done below `EXPENSIVE` operations. What a nested
 region reads stands in a buffer, and so does a column that rows are combined with: it is
-computed down its rows, in vectors. Rows that a loop carries stay in registers if all of
-them fit and its body does nothing but compute their elements.
+computed down its rows, in vectors. Rows that a loop carries stay in registers if its
+body does nothing but compute their elements; it runs for as many at a time as fit.
 
     %m = arith.subf %v, %w : vector<1x64xf32>
     %e = math.exp %m : vector<1x64xf32>
@@ -36,8 +36,8 @@ from xetl.dialects.base import vector_type
 from xetl.dialects.kinds_of_types import integer_width, is_dense, is_vector
 from xetl.dialects.upstream import arith, scf, vector
 from xetl.dialects.walk import operations_in
-from xetl_cpu.lowering.loops.reads import is_elementwise
-from xetl_cpu.lowering.loops.state import shape_of
+from xetl_cpu.lowering.loops.state import is_elementwise, shape_of
+from xetl_cpu.lowering.stream_lanes import MOST_CARRIED, lanes_of
 from xetl_cpu.lowering.tiles import may_write
 from xetl_cpu.targets import Target, find_target
 
@@ -48,10 +48,6 @@ EXPENSIVE = 8
 """Above this many simple operations a value with two readers is computed once."""
 
 _COST = {"arith.divf": 4, "math.sqrt": 5, "math.rsqrt": 8}
-
-_MOST = 16
-"""Registers: half of those of AVX-512. AVX2 spills some, which is one load and one
-store of a trip; a buffer is that and a loop."""
 
 _FREE = (vector.BroadcastOp, vector.StepOp)
 _VIEWS = (xetile.TileBroadcastOp, xetile.TileConvLayoutOp, xetile.TileTransposeOp)
@@ -70,21 +66,22 @@ class PlaceValuesPass(ModulePass):
         """Annotate the module in place."""
         machine = find_target(self.target)
         for loop in operations_in(op, scf.ParallelOp):
-            _Places(machine).choose(loop.body.block)
+            body = loop.body.block
+            _Places(machine, lanes_of(body, machine)).choose(body)
 
 
 class _Places:
     """The values of a program that live in buffers."""
 
-    def __init__(self, machine: Target) -> None:
-        self.machine = machine
+    def __init__(self, machine: Target, lanes: int) -> None:
+        self.machine, self.lanes = machine, lanes
         self.buffers: set[SSAValue] = set()
 
     def choose(self, block: Block) -> None:
         """Annotate a block in order; what registers carry stays in registers."""
         for op in block.ops:
-            if isinstance(op, scf.ForOp) and _fit_registers(op, self.machine):
-                op.attributes[REGISTERS] = StringAttr("all rows that it carries fit")
+            if isinstance(op, scf.ForOp) and rows_at_once(op, self.machine, self.lanes):
+                op.attributes[REGISTERS] = StringAttr("rows that it carries fit")
                 continue
             for region in op.regions:
                 for inner in region.blocks:
@@ -167,16 +164,38 @@ def _is_computed_column(op: Operation) -> bool:
     return cols == 1 and rows > 1 and op.name.startswith(("arith.", "math."))
 
 
-def _fit_registers(loop: scf.ForOp, machine: Target) -> bool:
-    """Whether all vectors that a loop carries are rows that registers hold."""
-    carried = [each for each in loop.body.block.args if is_vector(each.type)]
-    used, lanes = 0, machine.lanes("f32")
+def rows_at_once(loop: scf.ForOp, machine: Target, lanes: int) -> int:
+    """So many rows of all vectors that a loop carries are held by registers; or 0.
+
+    If these are not all rows, the loop is to run once for each group of them.
+    """
+    body = loop.body.block
+    carried = [each for each in body.args if is_vector(each.type)]
+    if not carried or len({shape_of(each)[0] for each in carried}) > 1:
+        return 0
+    rows, used = shape_of(carried[0])[0], 0
     for each in carried:
-        (rows, cols), element = shape_of(each), vector_type(each).element_type
-        if rows != 1 or cols % lanes or integer_width(element) == 1:
-            return False
-        used += cols // lanes * -(-lanes * byte_width(element) // machine.vector_bytes)
-    return 0 < used <= _MOST and _computes_in_place(loop.body.block, carried)
+        columns, element = shape_of(each)[1], vector_type(each).element_type
+        if columns % lanes or integer_width(element) == 1:
+            return 0
+        registers = -(-lanes * byte_width(element) // machine.vector_bytes)
+        used += columns // lanes * registers
+    if used > MOST_CARRIED or not _computes_in_place(body, carried):
+        return 0
+    if rows > 1 and any(map(_goes_down, body.ops)):
+        return 0
+    found = max(
+        n for n in range(1, rows + 1) if not rows % n and n * used <= MOST_CARRIED
+    )
+    others = [each for each in loop.results if not is_vector(each.type)]
+    return 0 if found < rows and any(list(each.uses) for each in others) else found
+
+
+def _goes_down(op: Operation) -> bool:
+    """Whether it may read elements that are neighbours in a column, not in a row."""
+    if isinstance(op, xetile.LoadTileOp):
+        return xetile.tile_type(op.tile).order != (1, 0)
+    return isinstance(op, xetile.TileTransposeOp)
 
 
 def _moves_elements(op: Operation) -> bool:

@@ -51,8 +51,7 @@ from xetl.transforms.diagnostics import remark
 from xetl_cpu.dialect import BrgemmTileOp, ThreadCountOp, element_name
 from xetl_cpu.lowering.demand import way_to_store
 from xetl_cpu.lowering.tiles import tile_like
-from xetl_cpu.microkernels.gemv import MOST_ROWS
-from xetl_cpu.microkernels.small_m_gemm import MOST_ROWS as LOW_ROWS
+from xetl_cpu.microkernels.blocking import LOW_ROWS, SKINNY_ROWS
 from xetl_cpu.targets import Target, find_target
 
 _ROWS = 256
@@ -152,7 +151,7 @@ def _along_columns(
     m, n, _ = product.shape()
     init = product.b.owner
     is_by_rows = isinstance(init, InitTileOp) and init.mixed_strides[-1:] == (1,)
-    if m > MOST_ROWS or not is_by_rows or product.trans_b is not None:
+    if m > SKINNY_ROWS or not is_by_rows or product.trans_b is not None:
         return None
     if element_name(product.b) not in ("f32", "f64", "bf16", "f16"):
         return None

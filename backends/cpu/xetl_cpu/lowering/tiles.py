@@ -1,13 +1,17 @@
-"""Tiles as memory: the matrix behind a tile, its bounds, who may alias whom."""
+"""Tiles as memory: the matrix behind a tile, its bounds, who may alias whom.
+
+And what numbers them: programs' numbers and counters of loops.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from xetl.analysis import affine, memory
+from xetl.analysis.affine import is_defined_outside
 from xetl.dialects.base import Index, vector_type
 from xetl.dialects.kinds_of_types import is_memref
 from xetl.dialects.upstream import func, memref, scf
@@ -161,3 +165,57 @@ def may_alias(left: SSAValue | None, right: SSAValue | None) -> bool:
     if any(each and isinstance(each.owner, ConstantMemoryOp) for each in (left, right)):
         return False
     return memory.may_alias(left, right)
+
+
+_COPIED = (memref.ReinterpretCastOp, memref.ExtractStridedMetadataOp, memref.DimOp)
+
+
+def sources_of(
+    values: Iterable[Index],
+    loop: scf.ParallelOp,
+    is_source: Callable[[BlockArgument], bool],
+    may_be_copied: Callable[[Operation], bool],
+) -> set[BlockArgument] | None:
+    """The block arguments of the loop's body that values depend on.
+
+    None where they depend on what cannot be computed again elsewhere: an argument that
+    ``is_source`` refuses, or an operation that ``may_be_copied`` refuses.
+    """
+    found, seen = set[BlockArgument](), set[SSAValue]()
+    pending = [value for value in values if isinstance(value, SSAValue)]
+    while pending:
+        value = pending.pop()
+        if value in seen or is_defined_outside(value, loop):
+            continue
+        seen.add(value)
+        if isinstance(value, BlockArgument):
+            if not is_source(value):
+                return None
+            found.add(value)
+            continue
+        op = value.owner
+        assert isinstance(op, Operation)
+        if not may_be_copied(op):
+            return None
+        pending += op.operands
+    return found
+
+
+def counters_of(
+    values: Iterable[Index], loop: scf.ParallelOp
+) -> set[BlockArgument] | None:
+    """Programs' numbers and counters that index values and views depend on.
+
+    None where they depend on what cannot be computed again elsewhere.
+    """
+    return sources_of(values, loop, lambda each: is_counter(each, loop), _is_copied)
+
+
+def is_counter(value: BlockArgument, loop: scf.ParallelOp) -> bool:
+    """True for a program's number, and for the counter of a loop in the program."""
+    owner = value.block.parent_op()
+    return owner is loop or (isinstance(owner, scf.ForOp) and value.index == 0)
+
+
+def _is_copied(op: Operation) -> bool:
+    return op.name.startswith("arith.") or isinstance(op, _COPIED)

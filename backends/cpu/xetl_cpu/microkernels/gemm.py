@@ -22,6 +22,7 @@ from __future__ import annotations
 from dataclasses import field, replace
 from functools import partial
 
+from xetl.imports import late
 from xetl.records import record
 from xetl_cpu.llvm import (
     I32,
@@ -37,7 +38,6 @@ from xetl_cpu.llvm import (
     ir,
     vector,
 )
-from xetl_cpu.microkernels.amx import emit_amx_block_gemm
 from xetl_cpu.microkernels.blocking import Blocking
 from xetl_cpu.microkernels.epilogue import (
     Output,
@@ -58,6 +58,8 @@ from xetl_cpu.microkernels.prefetch import (
 from xetl_cpu.targets import Target
 
 __all__ = ["emit_block_gemm"]
+
+_emit_amx_block_gemm = late("xetl_cpu.microkernels.amx", "emit_amx_block_gemm")
 
 _loop = partial(Builder.counted_loop, is_hidden=True)
 
@@ -90,7 +92,7 @@ def emit_block_gemm(
     more, see `emit_amx_block_gemm`.
     """
     if blocking.uses_tiles:
-        return emit_amx_block_gemm(module, blocking, out)
+        return _emit_amx_block_gemm(module, blocking, out)
     name = (
         f"xetl_block_gemm_{target.name}_{blocking.arithmetic.name}"
         f"_{blocking.mr}x{blocking.nr}"

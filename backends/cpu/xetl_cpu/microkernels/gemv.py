@@ -1,6 +1,6 @@
 """Emit the GEMM of a few rows: C += A @ B with B where it is, unpacked.
 
-With up to `MOST_ROWS` rows every element of B is used that often only, so packing
+With up to `SKINNY_ROWS` rows every element of B is used that often only, so packing
 would cost as much as the product.  B is streamed through once, in the order of its
 memory:
 
@@ -12,6 +12,8 @@ Measured at 1 x 4096 x 4096: packing first takes more than twice the time.
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from xetl.records import record
 from xetl_cpu.llvm import (
@@ -31,11 +33,11 @@ from xetl_cpu.llvm import (
     vector,
 )
 from xetl_cpu.microkernels.blocking import Blocking
-from xetl_cpu.microkernels.copy_block import Unit
 from xetl_cpu.targets import Target
 
-MOST_ROWS = 4
-_DTYPES = ("f32", "f64", "bf16", "f16")
+if TYPE_CHECKING:
+    from xetl_cpu.microkernels.copy_block import Unit
+
 _COLUMNS = 4
 """Dot products at a time."""
 
@@ -59,13 +61,6 @@ class Streamed:
     ldb: Value
     n: Value
     c: Value
-
-
-def is_skinny(blocking: Blocking) -> bool:
-    """Whether a block is worth streaming B for; a library takes packed ones only."""
-    if blocking.is_called:
-        return False
-    return blocking.block_m <= MOST_ROWS and blocking.dtype in _DTYPES
 
 
 def emit_skinny_gemm(

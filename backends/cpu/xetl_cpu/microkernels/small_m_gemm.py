@@ -28,33 +28,13 @@ from xetl_cpu.llvm import (
     ir,
     vector,
 )
-from xetl_cpu.microkernels.blocking import Blocking
-from xetl_cpu.microkernels.gemv import STREAMING_PARAMETERS, Streamed, is_skinny
+from xetl_cpu.microkernels.blocking import LOW_ROWS, Blocking
+from xetl_cpu.microkernels.gemv import STREAMING_PARAMETERS, Streamed
 from xetl_cpu.targets import Target
-
-MOST_ROWS = 32
-"""More rows of C than these do not stay in the first cache, 256 columns wide."""
-
-_LEAST_BYTES = 512
-"""Of a row of B in a block: memory gives shorter pieces slowly.
-
-Of 4096 x 4096, 16 rows by 64 columns of f32 run at 0.79 of the speed of packing, 128
-columns at 1.09; in bf16 128 columns at 0.89, 256 at 1.4.
-"""
 
 _VECTORS = 2
 _LINE = 64
 _WORD = 4
-
-
-def is_low(blocking: Blocking) -> bool:
-    """Whether B is better streamed than packed by the program that needs it alone."""
-    if blocking.is_called or is_skinny(blocking) or blocking.block_m > MOST_ROWS:
-        return False
-    if blocking.block_n * blocking.compute_bytes < _LEAST_BYTES:
-        return False
-    is_plain = blocking.dtype == blocking.compute
-    return is_plain and blocking.arithmetic.instruction in ("fma", "dpbf16")
 
 
 def emit_low_gemm(module: Module, target: Target, blocking: Blocking) -> Function:
@@ -71,7 +51,7 @@ def emit_low_gemm(module: Module, target: Target, blocking: Blocking) -> Functio
     function = define(module, name, VOID, STREAMING_PARAMETERS)
     builder = Builder(function.append_basic_block("entry"))
     steps_at_once = target.vector_registers // 4
-    words = builder.stack_array(blocking.arithmetic.word, MOST_ROWS * steps_at_once)
+    words = builder.stack_array(blocking.arithmetic.word, LOW_ROWS * steps_at_once)
     _Low(builder, blocking, *function.args, words=words).add_all(steps_at_once)
     builder.ret_void()
     return function

@@ -18,13 +18,14 @@ from xdsl.ir import Operation
 from xetl.codegen import arith as core
 from xetl.codegen.arith import in_f32, narrow
 from xetl.codegen.emitter import Emit, splat
-from xetl.codegen.llvm import Type, Value
 from xetl.codegen.math import FUNCTIONS
 from xetl.codegen.types import (
     F32,
     I1,
     I8,
     I32,
+    Type,
+    Value,
     is_narrow_float,
     like,
     llvm_type,

@@ -23,8 +23,7 @@ from functools import cache
 
 from xdsl.ir import SSAValue
 
-from xetl.codegen.llvm import Type, Value, ll
-from xetl.codegen.types import I1, I32, I64, llvm_type
+from xetl.codegen.types import I1, I32, I64, Type, Value, ll, llvm_type
 from xetl.dialects.base import element_type
 from xetl_xegpu import simt
 from xetl_xegpu.emit import builtins, payloads

@@ -6,8 +6,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from xetl.codegen.llvm import Builder, Value
-from xetl.codegen.types import I32, I64
+from xetl.codegen.types import I32, I64, Builder, Value
 from xetl_xegpu.emit.builtins import Builtin, function
 from xetl_xegpu.emit.emitter import GLOBAL, declare
 

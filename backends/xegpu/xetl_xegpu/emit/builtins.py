@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from xetl.codegen.llvm import ll
+from xetl.codegen.types import ll
 from xetl.devices import CODES, Access, Device
 from xetl.errors import InternalError
 from xetl_xegpu.emit.opencl_types import llvm_type, mangle

@@ -14,8 +14,7 @@ from typing import Any, TypeAlias
 from xdsl.ir import Operation
 
 from xetl.codegen.emitter import Emitter
-from xetl.codegen.llvm import Builder, Module, Type, Value, ll
-from xetl.codegen.types import I32, PTR
+from xetl.codegen.types import I32, PTR, Builder, Module, Type, Value, ll
 from xetl.devices import Device
 from xetl.dialects.reduction_kinds import ON_FLOATS, ON_INTEGERS, SUMS
 from xetl.errors import InternalError

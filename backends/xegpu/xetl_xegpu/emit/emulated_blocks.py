@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 
-from xetl.codegen.llvm import Builder, Type, Value, ll
-from xetl.codegen.types import I8, I32, I64
+from xetl.codegen.types import I8, I32, I64, Builder, Type, Value, ll
 from xetl_xegpu import limits
 from xetl_xegpu.emit.builtin_body import Body
 from xetl_xegpu.simt import SUBGROUP_SIZE, BlockShape

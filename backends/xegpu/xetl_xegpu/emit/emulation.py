@@ -17,8 +17,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xetl.codegen.arith import round_to_bf16, round_to_tf32
-from xetl.codegen.llvm import Builder, Module, Type, Value, ll
-from xetl.codegen.types import F32, HALF, I8, I16, I32, I64
+from xetl.codegen.types import (
+    F32,
+    HALF,
+    I8,
+    I16,
+    I32,
+    I64,
+    Builder,
+    Module,
+    Type,
+    Value,
+    ll,
+)
 from xetl.settings import DpasSums
 from xetl_xegpu.emit.builtin_body import Body
 from xetl_xegpu.emit.builtins import Product, find_builtin, function

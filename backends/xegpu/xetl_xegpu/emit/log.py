@@ -15,8 +15,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from xetl.codegen.arith import as_word, widen
 from xetl.codegen.emitter import constant
-from xetl.codegen.llvm import Builder, Value, ll
-from xetl.codegen.types import F32, I1, I32, I64, is_narrow_float
+from xetl.codegen.types import F32, I1, I32, I64, Builder, Value, is_narrow_float, ll
 from xetl.devices import Device
 from xetl.dialects.base import element_type, ints_of
 from xetl.dialects.walk import operations_in

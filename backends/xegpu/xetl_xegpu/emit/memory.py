@@ -24,7 +24,6 @@ from xdsl.ir import Attribute, SSAValue
 
 from xetl.codegen.arith import narrow, widen
 from xetl.codegen.emitter import constant, is_constant
-from xetl.codegen.llvm import Type, Value, ll
 from xetl.codegen.types import (
     F32,
     F64,
@@ -34,8 +33,11 @@ from xetl.codegen.types import (
     I16,
     I32,
     I64,
+    Type,
+    Value,
     byte_width,
     is_narrow_float,
+    ll,
     memory_type,
 )
 from xetl.dialects.kinds_of_types import integer_width

@@ -15,8 +15,7 @@ from xdsl.ir import Operation
 
 from xetl.codegen import arith, math, scf, vector
 from xetl.codegen.division import check_divisions
-from xetl.codegen.llvm import Module, Value, ll
-from xetl.codegen.types import I8, I32, I64, llvm_type
+from xetl.codegen.types import I8, I32, I64, Module, Value, ll, llvm_type
 from xetl.devices import Device, find_device
 from xetl.errors import InternalError
 from xetl.settings import config

@@ -12,8 +12,7 @@ import re
 from functools import cache
 from typing import Any
 
-from xetl.codegen.llvm import Type, ll
-from xetl.codegen.types import F32, F64, HALF, I8, I16, I32, I64
+from xetl.codegen.types import F32, F64, HALF, I8, I16, I32, I64, Type, ll
 from xetl.errors import InternalError
 
 _SCALARS: dict[str, tuple[str, Any]] = {

@@ -28,8 +28,7 @@ from dataclasses import dataclass, replace
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Block, Operation, SSAValue
 
-from xetl.codegen.llvm import Value, ll
-from xetl.codegen.types import I32
+from xetl.codegen.types import I32, Value, ll
 from xetl.dialects.upstream import scf
 from xetl_xegpu import simt
 from xetl_xegpu.emit import builtins

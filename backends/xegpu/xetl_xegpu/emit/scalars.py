@@ -16,8 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
-from xetl.codegen.llvm import Type, Value, ll
-from xetl.codegen.types import I32
+from xetl.codegen.types import I32, Type, Value, ll
 
 ValueT = TypeVar("ValueT", bound=Value)
 

@@ -16,8 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from xetl.codegen.llvm import Module, Type, ll
-from xetl.codegen.types import I1
+from xetl.codegen.types import I1, Module, Type, ll
 from xetl.errors import InternalError
 from xetl_xegpu.emit import memory
 from xetl_xegpu.emit.builtins import EXTENSIONS, find_builtin

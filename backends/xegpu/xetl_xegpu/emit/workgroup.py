@@ -31,8 +31,7 @@ from xdsl.ir import Attribute
 
 from xetl.codegen.arith import narrow, widen
 from xetl.codegen.emitter import Emit
-from xetl.codegen.llvm import Type, Value, ll
-from xetl.codegen.types import I1, I16, I32, I64, is_narrow_float
+from xetl.codegen.types import I1, I16, I32, I64, Type, Value, is_narrow_float, ll
 from xetl.dialects.base import element_type
 from xetl.errors import InternalError
 from xetl_xegpu import simt

@@ -18,9 +18,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from signal import Signals
 
-from platformdirs import user_cache_path
-
 from xetl.errors import LaunchError
+from xetl.runtime.cache import cache_folder
 from xetl.settings import config
 from xetl_xegpu.build_options import build_options
 from xetl_xegpu.emit.spirv import with_one_hint_each
@@ -34,8 +33,7 @@ _SECONDS = 120
 
 def default_folder() -> Path:
     """Where `setup` puts the tools: beside the cache of kernels."""
-    folder = config.cache_dir or user_cache_path("xetl", appauthor=False)
-    return folder / "ocloc"
+    return cache_folder() / "ocloc"
 
 
 def find_ocloc() -> Path | None:

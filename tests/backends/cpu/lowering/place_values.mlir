@@ -53,11 +53,11 @@ func.func @once(%X: !matrix, %column: vector<4x1xf32>, %n: index, %is: i1) {
 // Sixteen registers of AVX-512 hold a row that a loop carries; AVX2 would need thirty-two.
 // CHECK-LABEL: @carried
 // CHECK:       scf.yield
-// CHECK:       } {cpu.registers = "all rows that it carries fit"}
+// CHECK:       } {cpu.registers = "rows that it carries fit"}
 // AVX2-LABEL:  @carried
 // AVX2-NOT:    cpu.registers
 // AVX2-LABEL:  @carried_by_both
-// AVX2:        } {cpu.registers = "all rows that it carries fit"}
+// AVX2:        } {cpu.registers = "rows that it carries fit"}
 func.func @carried(%X: !matrix, %n: index) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index

@@ -8,8 +8,7 @@ import pytest
 from xdsl.utils.exceptions import VerifyException
 
 from tests.backends.xegpu.emit.on_opencl import kernel, parsed
-from xetl.codegen.llvm import ll
-from xetl.codegen.types import I8, I32, I64
+from xetl.codegen.types import I8, I32, I64, ll
 from xetl.errors import InternalError
 from xetl_xegpu.emit.memory import METADATA
 from xetl_xegpu.emit.module import emit, llvm_text

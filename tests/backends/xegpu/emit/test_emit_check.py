@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from xetl.codegen.llvm import BF16, ll
-from xetl.codegen.types import F32, I1, I8, I32
+from xetl.codegen.types import BF16, F32, I1, I8, I32, ll
 from xetl.devices import find_device
 from xetl.errors import InternalError
 from xetl_xegpu.emit import builtins

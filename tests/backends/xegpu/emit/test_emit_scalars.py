@@ -6,8 +6,7 @@ That the numbers are right, all tests say that run kernels on opencl:cpu.
 from __future__ import annotations
 
 from tests.backends.xegpu.emit.on_opencl import kernel, parsed
-from xetl.codegen.llvm import ll
-from xetl.codegen.types import F32, HALF, I16, I32
+from xetl.codegen.types import F32, HALF, I16, I32, ll
 from xetl_xegpu.emit.module import llvm_text
 from xetl_xegpu.emit.scalars import ScalarBuilder
 

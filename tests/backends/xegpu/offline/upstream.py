@@ -33,7 +33,7 @@ from xdsl.rewriter import Rewriter
 
 from tests.example_kernels import Scalar, signature_of
 from xetl.backend import find_backend
-from xetl.codegen.llvm import ll
+from xetl.codegen.types import ll
 from xetl.compiler import build
 from xetl.devices import find_device
 from xetl.dialects.upstream import arith, gpu, memref, vector

@@ -1,7 +1,8 @@
 """Loops and conditionals: vectors they carry live in buffers, tiles become offsets.
 
-Rows that a loop carries stay in registers if all of them fit.  A carried vector has a
-buffer otherwise, which each trip reads and writes.
+Rows that a loop carries stay in registers if one of each fits: a loop around it takes
+as many at a time as do.  A carried vector has a buffer otherwise, which each trip reads
+and writes.
 
 Before: ``scf.for iter_args(%acc : vector<1x64xf32>) { yield %acc + load_tile %t }``
 After:  ``scf.for iter_args(%a, %b, %c, %d : vector<16xf32>) {
@@ -17,12 +18,16 @@ from collections.abc import Callable, Sequence
 
 from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.rewriter import Rewriter
 
+from xetl.codegen.types import is_narrow_float
 from xetl.dialects import xetile
+from xetl.dialects.base import Index
 from xetl.dialects.kinds_of_types import is_vector
-from xetl.dialects.upstream import scf, vector
+from xetl.dialects.upstream import arith, math, scf, vector
 from xetl.imports import late
 from xetl.ir.builder import Builder
+from xetl.records import record
 from xetl.transforms.diagnostics import remark
 from xetl_cpu.dialect import BrgemmTileOp
 from xetl_cpu.lowering.loops.carried import (
@@ -36,33 +41,42 @@ from xetl_cpu.lowering.loops.materialization import reads_elsewhere
 from xetl_cpu.lowering.loops.nest import COLUMNS, At, Nest
 from xetl_cpu.lowering.loops.state import Buffer, State, element_of, shape_of
 from xetl_cpu.lowering.loops.stores import write
-from xetl_cpu.lowering.place_values import REGISTERS
+from xetl_cpu.lowering.place_values import REGISTERS, rows_at_once
 
 
-def register_types(state: State, value: SSAValue) -> list[VectorType]:
-    """The types of the registers that hold a row."""
-    count = shape_of(value)[1] // state.lanes
-    return [VectorType(element_of(value), [state.lanes])] * count
+@record()
+class Rows:
+    """Rows that registers hold: ``count`` from ``first`` on."""
+
+    first: Index
+    count: int
+
+    def at(self, build: Builder) -> list[Index]:
+        """Their numbers."""
+        return [build.plus(self.first, n) for n in range(self.count)]
 
 
-def load_registers(state: State, values: Sequence[SSAValue], op: Operation) -> None:
-    """Compute rows into registers in front of ``op``."""
+def load_registers(
+    state: State, values: Sequence[SSAValue], rows: Rows, op: Operation
+) -> None:
+    """Compute rows of all values into registers in front of ``op``."""
     build = Builder.before(op)
     longest = max(shape_of(value)[1] for value in values)
     columns = [build.index(n) for n in range(0, longest, state.lanes)]
+    places = rows.at(build), columns
     inside = Block()
     ev = Evaluator(state, _no_loops(build, inside, columns), whole=True)
-    found = _chunks(ev, values, columns)
+    found = _chunks(ev, values, places)
     state.reads.update(ev.loads.keys())
     if not ev.limits:
         for each in list(inside.ops):
             each.detach()
             build.add(each)
     else:
-        found = _chosen(ev, found, values, (inside, columns, longest), build)
+        found = _chosen(ev, found, values, (inside, places, longest), build)
     rest = iter(found)
     for value in values:
-        count = shape_of(value)[1] // state.lanes
+        count = rows.count * shape_of(value)[1] // state.lanes
         state.registers[value] = [next(rest) for _ in range(count)]
 
 
@@ -70,21 +84,38 @@ def _chosen(
     ev: Evaluator,
     found: list[SSAValue],
     values: Sequence[SSAValue],
-    where: tuple[Block, list[SSAValue], int],
+    where: tuple[Block, Places, int],
     build: Builder,
 ) -> list[SSAValue]:
     """Without masks if all that is loaded is inside of its matrix, else with them."""
-    inside, columns, longest = where
+    inside, places, longest = where
     tests = [build.compare("sge", limit, longest) for limit in ev.limits.values()]
+    tests += [build.compare("eq", start, 0) for start in ev.starts.values()]
     is_inside = build.both(*tests)
     masked = Block()
-    nest = _no_loops(build, masked, columns)
-    others = _chunks(Evaluator(ev.state, nest), values, columns)
+    nest = _no_loops(build, masked, places[1])
+    others = _chunks(Evaluator(ev.state, nest), values, places)
     inside.add_op(scf.YieldOp(*found))
     masked.add_op(scf.YieldOp(*others))
+    _add_products(inside)
+    _add_products(masked)
     types = [each.type for each in found]
     chosen = scf.IfOp(is_inside, types, Region(inside), Region(masked))
     return list(build.add(chosen).results)
+
+
+def _add_products(block: Block) -> None:
+    """Sums of products as one operation: LLVM moves only the sums behind the branch."""
+    for op in list(block.ops):
+        if not isinstance(op, arith.AddfOp) or is_narrow_float(element_of(op.result)):
+            continue
+        for one, other in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
+            product = one.owner
+            if isinstance(product, arith.MulfOp) and len(list(one.uses)) == 1:
+                factors = product.lhs, product.rhs
+                Rewriter.replace_op(op, math.FmaOp(*factors, other))
+                Rewriter.erase_op(product)
+                break
 
 
 def _no_loops(build: Builder, inside: Block, columns: Sequence[SSAValue]) -> Nest:
@@ -95,33 +126,46 @@ def _no_loops(build: Builder, inside: Block, columns: Sequence[SSAValue]) -> Nes
 
 
 def _chunks(
-    ev: Evaluator, values: Sequence[SSAValue], columns: Sequence[SSAValue]
+    ev: Evaluator, values: Sequence[SSAValue], places: Places
 ) -> list[SSAValue]:
     """The elements of all values, register by register."""
     lanes, found = ev.state.lanes, list[SSAValue]()
+
+    def all_of(value: SSAValue) -> list[At]:
+        columns = places[1][: shape_of(value)[1] // lanes]
+        return [At(r, c, COLUMNS, lanes) for r in places[0] for c in columns]
+
     for value, parts in ev.state.registers.items():
-        for col, part in zip(columns, parts):
-            ev.memo[id(value), At(0, col, COLUMNS, lanes).key()] = part
+        for at, part in zip(all_of(value), parts):
+            ev.memo[id(value), at.key()] = part
     for value in values:
-        for col in columns[: shape_of(value)[1] // lanes]:
-            found.append(ev.eval(value, At(0, col, COLUMNS, lanes)))
+        found += [ev.eval(value, at) for at in all_of(value)]
     return found
 
 
-def store_registers(state: State, value: SSAValue, op: Operation) -> None:
-    """Put the row that registers hold into a buffer, behind ``op``."""
+def store_registers(state: State, value: SSAValue, rows: Rows, op: Operation) -> None:
+    """Put the rows that registers hold into a buffer, behind ``op``."""
     parts = state.registers.pop(value)
     if not list(value.uses):
         return
     buffer = state.room_for(value)
     build = Builder.after(op)
-    for number, part in enumerate(parts):
-        indices = [build.index(0), build.index(number * state.lanes)]
-        build.add(vector.StoreOp(part, buffer.memref, indices))
+    columns = range(0, shape_of(value)[1], state.lanes)
+    places = [(row, column) for row in rows.at(build) for column in columns]
+    for part, place in zip(parts, places):
+        build.add(vector.StoreOp(part, buffer.memref, list(map(build.index, place))))
     state.buffers[value] = buffer
-    text = f"a row of {shape_of(value)[1]} elements is carried in registers"
-    remark(op, "memory", f"{text}: {len(parts)} of them")
+    elements = f"of {shape_of(value)[1]} elements"
+    one = (
+        f"a row {elements} is"
+        if rows.count == 1
+        else f"{rows.count} rows {elements} are"
+    )
+    remark(op, "memory", f"{one} carried in registers: {len(parts)} of them")
 
+
+Places = tuple[Sequence[Index], Sequence[SSAValue]]
+"""Rows, and the first columns of all registers."""
 
 LowerBlock = Callable[[State, Block], None]
 
@@ -132,10 +176,12 @@ def lower_for(state: State, op: scf.ForOp, lower_block: LowerBlock) -> None:
     last = old.last_op
     assert isinstance(last, scf.YieldOp)
     carried = Carried(op.init_args)
-    in_registers = REGISTERS in op.attributes
+    rows = _rows(state, op)
     for index, init in enumerate(op.init_args):
-        if in_registers and is_vector(init.type):
-            carried.registers[index] = register_types(state, init)
+        if rows and is_vector(init.type):
+            count = rows.count * shape_of(init)[1] // state.lanes
+            part = VectorType(element_of(init), [state.lanes])
+            carried.registers[index] = [part] * count
         elif is_vector(init.type):
             carried.buffers[index] = _carried_buffer(state, old, last, index)
         elif isinstance(init.type, xetile.TileType):
@@ -144,8 +190,8 @@ def lower_for(state: State, op: scf.ForOp, lower_block: LowerBlock) -> None:
             carried.add_tile(state, index, init, stays, moves_forward(end, start))
     for value, buffer in carried.vectors(state, op.init_args):
         write(state, value, buffer, op)
-    if in_registers:
-        load_registers(state, [op.init_args[n] for n in carried.registers], op)
+    if rows:
+        load_registers(state, [op.init_args[n] for n in carried.registers], rows, op)
     inits = carried.flatten(state, list(op.init_args), op)
     state.registers.clear()
     new = Block(arg_types=[old.args[0].type, *carried.types()])
@@ -157,14 +203,29 @@ def lower_for(state: State, op: scf.ForOp, lower_block: LowerBlock) -> None:
     carried.bind(state, old.args[1:], new.args[1:])
     _mark_in_place(state, old, last)
     lower_block(state, new)
-    if in_registers:
-        load_registers(state, [last.operands[n] for n in carried.registers], last)
+    if rows:
+        load_registers(state, [last.operands[n] for n in carried.registers], rows, last)
     _end(state, last, carried)
     state.registers.clear()
     carried.bind(state, op.results, loop.results)
     for index in carried.registers:
-        store_registers(state, op.results[index], loop)
+        assert rows
+        store_registers(state, op.results[index], rows, loop)
     state.dead.append(op)
+
+
+def _rows(state: State, op: scf.ForOp) -> Rows | None:
+    """What registers hold while ``op`` runs, which a loop around it may repeat."""
+    if REGISTERS not in op.attributes:
+        return None
+    count = rows_at_once(op, state.target, state.lanes)
+    total = max(shape_of(each)[0] for each in op.init_args if is_vector(each.type))
+    if count == total:
+        return Rows(0, count)
+    around = Builder.before(op).for_loop(0, total, count)
+    op.detach()
+    around.body.block.add_ops([op, scf.YieldOp()])
+    return Rows(around.body.block.args[0], count)
 
 
 def _carried_buffer(state: State, body: Block, last: scf.YieldOp, index: int) -> Buffer:

@@ -27,6 +27,7 @@ from xetl.dialects.kinds_of_types import is_vector
 from xetl.dialects.literals import make_splat, splat_value
 from xetl.dialects.upstream import arith, math, memref, scf, vector
 from xetl.errors import InternalError
+from xetl.imports import late
 from xetl.ir.builder import Builder
 from xetl.records import record
 from xetl.transforms.diagnostics import remark
@@ -56,7 +57,8 @@ class Evaluator:
     """Evaluates values inside one nest; equal requests are answered once.
 
     With ``whole`` the loop is to be run only where all loads are inside their
-    matrices: they need no mask, and ``limits`` collects how far each allows it.
+    matrices: they need no mask, and ``limits`` collects how far each allows it;
+    ``starts``: from which column on tiles do that may start before their matrix.
     ``loads``: those that are done. ``stop``: where stores end, if before their end.
     ``ended``: loads that have a limit. ``outside``: loads that are past theirs.
     """
@@ -65,6 +67,7 @@ class Evaluator:
     nest: Nest
     whole: bool = False
     limits: dict[object, Index] = field(default_factory=dict[object, Index])
+    starts: dict[object, Index] = field(default_factory=dict[object, Index])
     memo: dict[Any, SSAValue] = field(default_factory=dict[Any, SSAValue])
     stop: Index | None = None
     loads: dict[Operation, None] = field(default_factory=dict[Operation, None])
@@ -211,9 +214,11 @@ class Evaluator:
         limit = self.row_limit(matrix, row)
         build = self.nest.at(row, col)
         if self.is_whole(tile, at):
-            self.limits[_key(limit), _key(tile.col)] = self.nest.at(at.row).minus(
-                limit, tile.col
-            )
+            outside, key = self.nest.at(at.row), _key(tile.col)
+            self.limits[_key(limit), key] = outside.minus(limit, tile.col)
+            if not tile.non_negative and key not in self.starts:
+                first = self.nest.places[0]
+                self.starts[key] = first.maximum(first.minus(0, tile.col), 0)
             type_ = VectorType(element, [lanes])
             indices = [build.index(row), build.index(col)]
             return build.insert(vector.LoadOp(matrix.memref, indices, type_))
@@ -264,7 +269,6 @@ class Evaluator:
         """True for a load along the inner loop of memory without gaps."""
         return (
             self.whole
-            and tile.non_negative
             and tile.matrix.is_contiguous()
             and self.nest.level(at.col) > self.nest.level(at.row)
             and self.nest.level(at.col) == 2
@@ -428,6 +432,9 @@ def _padding(
     return ev.constant(element, number, lanes)
 
 
+_strided_load = late("xetl_cpu.lowering.loops.strides", "strided_load")
+
+
 def _load_gather(ev: Evaluator, op: xetile.LoadGatherOp, at: At) -> SSAValue:
     """Elements by their own index; what is masked off or outside is padding."""
     tile = ev.state.tiles[op.tile]
@@ -444,10 +451,15 @@ def _load_gather(ev: Evaluator, op: xetile.LoadGatherOp, at: At) -> SSAValue:
             return build.insert(vector.LoadOp(tile.memref, [first], wide))
         padding = _padding(ev, op.padding, type_.element_type, at.lanes)
         return build.insert(vector.MaskedloadOp(tile.memref, [first], mask, padding))
-    remark(op, "loop", "gathered: each element has an index of its own")
     wide = at if at.lanes > 1 else At(at.row, at.col, COLUMNS, ev.state.lanes)
-    indices, mask = scatter_lanes(ev, tile, op.mask, wide)
     padding = _padding(ev, op.padding, type_.element_type, wide.lanes)
+    if at.lanes > 1:
+        found = _strided_load(ev, tile, op.mask, at, padding)
+        if found is not None:
+            remark(op, "loop", "a few places apart: loaded as vectors and shuffled")
+            return found
+    remark(op, "loop", "gathered: each element has an index of its own")
+    indices, mask = scatter_lanes(ev, tile, op.mask, wide)
     loaded = build.insert(
         vector.GatherOp(tile.memref, [build.index(0)], indices, mask, padding)
     )

@@ -14,9 +14,8 @@ from xetl.dialects import xetile
 from xetl.dialects.upstream import arith
 from xetl.transforms.diagnostics import remark
 from xetl_cpu.dialect import BrgemmTileOp
-from xetl_cpu.lowering.loops.reads import leaves
 from xetl_cpu.lowering.loops.reductions import reduce_rows
-from xetl_cpu.lowering.loops.state import Buffer, State, element_of, shape_of
+from xetl_cpu.lowering.loops.state import Buffer, State, element_of, leaves, shape_of
 from xetl_cpu.lowering.loops.stores import write
 from xetl_cpu.lowering.tiles import may_alias, may_write, tile_root, written_root
 

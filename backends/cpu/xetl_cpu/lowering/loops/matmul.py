@@ -50,8 +50,6 @@ from xetl_cpu.lowering.loops.stores import write
 from xetl_cpu.lowering.tiles import may_alias, tile_root
 from xetl_cpu.machine import LINE
 from xetl_cpu.microkernels.blocking import Blocking
-from xetl_cpu.microkernels.gemv import is_skinny
-from xetl_cpu.microkernels.small_m_gemm import is_low
 
 _Way: TypeAlias = Callable[[Builder], Sequence[SSAValue] | None]
 
@@ -69,7 +67,7 @@ def lower_brgemm(state: State, op: BrgemmTileOp) -> None:
     blocking, (m, n, depth) = op.blocking(), op.shape()
     starts = _starts_itself(op, blocking)
     # Zeros are as many as are wanted: the tile may be wider by far (`tile-gemm`).
-    is_cleared = op.acc is None and is_skinny(blocking)
+    is_cleared = op.acc is None and blocking.is_skinny
     is_new = starts or is_cleared
     result = accumulator(state, op) if is_new else _start(state, op)
     build = Builder.before(op)
@@ -165,7 +163,7 @@ def _run(build: Builder, blocking: Blocking, k: Index) -> Index:
 
 def _starts_itself(op: BrgemmTileOp, blocking: Blocking) -> bool:
     """Whether the first chunk of k need not find zeros to add to."""
-    streams = is_skinny(blocking) or is_low(blocking)
+    streams = blocking.is_skinny or blocking.is_low
     return op.acc is None and not blocking.is_called and not streams
 
 

@@ -20,8 +20,6 @@ from xetl_cpu.lowering.loops.nest import COLUMNS, At, open_nest, splat
 from xetl_cpu.lowering.loops.state import Buffer, Factor, State, element_of, shape_of
 from xetl_cpu.lowering.loops.stores import write
 from xetl_cpu.microkernels.blocking import Blocking
-from xetl_cpu.microkernels.gemv import is_skinny
-from xetl_cpu.microkernels.small_m_gemm import is_low
 
 
 def lower_mma(state: State, op: TileMmaOp) -> None:
@@ -98,9 +96,9 @@ def may_stream(blocking: Blocking, a: Factor, b: Factor) -> bool:
     if not a.matrix.is_contiguous():
         return False
     along_n = b.matrix.is_contiguous()
-    if is_skinny(blocking):
+    if blocking.is_skinny:
         return along_n or b.matrix.transposed().is_contiguous()
-    return along_n and is_low(blocking)
+    return along_n and blocking.is_low
 
 
 def all_exist(

@@ -23,8 +23,14 @@ from xetl.ir.builder import Builder
 from xetl.transforms.diagnostics import remark
 from xetl_cpu.lowering.loops.evaluate import Evaluator, constant_op
 from xetl_cpu.lowering.loops.nest import COLUMNS, At, Nest, lane_mask
-from xetl_cpu.lowering.loops.reads import leaves
-from xetl_cpu.lowering.loops.state import UNROLL, Buffer, State, element_of, shape_of
+from xetl_cpu.lowering.loops.state import (
+    UNROLL,
+    Buffer,
+    State,
+    element_of,
+    leaves,
+    shape_of,
+)
 from xetl_cpu.lowering.loops.stores import chunk_at, over_chunks, put, write
 
 _LONG = 16

@@ -34,7 +34,7 @@ _MOST = 1 << 30
 
 
 class Run(NamedTuple):
-    """Indices of which each row is ``first, first + 1, ...``.
+    """Indices, of which most often each row is ``first, first + 1, ...``.
 
     Attributes:
         numbers: the indices, right where ``inside`` holds.
@@ -47,11 +47,16 @@ class Run(NamedTuple):
 
 def find_run(indices: SSAValue) -> Run | None:
     """How indices count up along their rows; None: nobody knows that they do."""
-    inside = None
+    run = parts_of(indices)
+    return run if _counts(run.numbers) else None
+
+
+def parts_of(indices: SSAValue) -> Run:
+    """Indices, and which of them count: -1 stands for the others."""
     op = indices.owner
     if isinstance(op, arith.SelectOp) and splat_of(op.false_value) == -1:
-        indices, inside = op.true_value, op.condition
-    return Run(indices, inside) if _counts(indices) else None
+        return Run(op.true_value, op.condition)
+    return Run(indices, None)
 
 
 def limit_of_columns(op: arith.CmpiOp) -> SSAValue | None:
@@ -104,7 +109,7 @@ def ends_of_run(run: Run) -> Ends | None:
             found.limits.append(limit)
         elif isinstance(op, arith.AndiOp):
             waiting += op.operands
-        elif _is_flat(value):
+        elif is_flat(value):
             found.rows.append(value)
         elif isinstance(op, TileBroadcastOp) and shape_of(op.operands[0])[0] == 1:
             waiting += op.operands
@@ -119,9 +124,9 @@ def _counts(value: SSAValue) -> bool:
     while not isinstance(op := value.owner, vector.StepOp):
         if isinstance(op, arith.AddiOp | arith.SubiOp):
             value, other = op.lhs, op.rhs
-            if type(op) is arith.AddiOp and _is_flat(value):
+            if type(op) is arith.AddiOp and is_flat(value):
                 value, other = other, value
-            if not _is_flat(other) or _is_flat(value):
+            if not is_flat(other) or is_flat(value):
                 return False
             room = None if room is None else room - _size_of(other)
         elif isinstance(op, arith.IndexCastOp) and _is_wide(op):
@@ -149,7 +154,7 @@ def _size_of(value: SSAValue) -> float:
     return 1 << 62 if number is None else abs(number)
 
 
-def _is_flat(value: SSAValue) -> bool:
+def is_flat(value: SSAValue) -> bool:
     """Whether all elements of a row are equal; False where that takes a longer look."""
     op = value.owner
     if isinstance(op, vector.BroadcastOp):
@@ -159,7 +164,7 @@ def _is_flat(value: SSAValue) -> bool:
     if isinstance(op, arith.AddiOp):
         return all(
             isinstance(each.owner, vector.BroadcastOp | TileBroadcastOp)
-            and _is_flat(each)
+            and is_flat(each)
             for each in op.operands
         )
     return splat_of(value) is not None

@@ -22,8 +22,10 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from xetl.codegen.types import byte_width
 from xetl.dialects.base import Index, memref_type, vector_type
+from xetl.dialects.memref_layout import constant_index
 from xetl.dialects.upstream import arith, memref, scf, vector
 from xetl.dialects.xetile import StoreScatterOp, StoreTileOp
+from xetl.imports import late
 from xetl.ir.builder import Builder
 from xetl.records import record
 from xetl.transforms.diagnostics import remark
@@ -104,9 +106,9 @@ def stream_in(loop: scf.ForOp, to: Alignment) -> None:
         return
     twin = loop.clone()
     build, streams = Builder.before(following), to.streams
-    if not isinstance(to.lead, int) and loop.lower_bound is not to.lead:
-        is_first_aligned = build.compare("eq", to.lead, 0)
-        streams = build.both(streams, is_first_aligned)
+    first = loop.lower_bound
+    if to.lead not in (first, constant_index(first)):
+        streams = build.both(streams, build.compare("eq", first, to.lead))
     for op in twin.body.block.ops:
         if isinstance(op, vector.StoreOp):
             type_ = vector_type(op.value)
@@ -310,11 +312,18 @@ def store_scatter(state: State, op: StoreScatterOp) -> None:
             build.add(vector.MaskedstoreOp(tile.memref, [indices], mask, value))
         else:
             zero = build.index(0)
-            build.add(vector.ScatterOp(tile.memref, [zero], indices, mask, value))
+            scatter = vector.ScatterOp(tile.memref, [zero], indices, mask, value)
+            build.add(_strided_store(ev, tile, at, scatter))
         return []
 
     over_chunks(state, op, (rows, end), body)
 
+
+_strided_store = late("xetl_cpu.lowering.loops.strides", "strided_store")
+
+
+_FAR = 1 << 40
+"""Columns: more than any row of a tile has."""
 
 Body = Callable[[Evaluator, Sequence[SSAValue]], list[SSAValue]]
 """Writes the code of one chunk; takes and returns what the inner loop carries."""
@@ -339,7 +348,8 @@ def over_chunks(
     one value for each chunk of a trip, those of the first chunks of all rows first.
     ``rows_at_once``: how many rows a trip of the outer loop does. ``ends``: nothing is
     to be done where the body's only load is outside of its matrix. ``lead``: columns
-    that are done with a mask first, if the loop does little else than move data.
+    that are done with a mask first, if the loop does little else than move data. So
+    are those where tiles start before their matrix, if the loop carries nothing.
     Returns the nest of the last inner loop, both loops ended.
     """
     step = state.lanes * max(1, len(inits) // rows_at_once)
@@ -350,8 +360,17 @@ def over_chunks(
         ev.limits["body"] = limit
     nest.end_inner(body(ev, nest.carried))
     state.reads.update(ev.loads.keys())
-    lead = lead if ev.limits and _only_moves(nest.loop) else 0
-    if not isinstance(lead, int):
+    if ev.starts:
+        build = nest.places[0]
+        first = reduce(build.maximum, ev.starts.values())
+        if inits:  # all trips are masked, or none
+            far = build.select(build.compare("eq", first, 0), _FAR, 0)
+            ev.limits["body"] = build.minimum(ev.limits.get("body", far), far)
+        else:
+            lead = _whole_steps(build, build.plus(first, step - 1), step)
+    elif not (ev.limits and _only_moves(nest.loop)):
+        lead = 0
+    if isinstance(lead, SSAValue):
         _mask_the_lead(ev, lead, inner, body)
     if ev.limits:
         carried = inits[:rows_at_once]
@@ -361,7 +380,7 @@ def over_chunks(
 
 
 def _mask_the_lead(ev: Evaluator, lead: SSAValue, inner: Index, body: Body) -> None:
-    """Let the first loop begin at ``lead``; what is before it is less than a vector."""
+    """Let the first loop begin at ``lead``; another one does what is before it."""
     stop = Builder.before(ev.nest.loop).minimum(inner, lead)
     nest = ev.nest.lead(stop, ev.state.lanes)
     nest.end_inner(body(Evaluator(ev.state, nest, stop=stop), ()))

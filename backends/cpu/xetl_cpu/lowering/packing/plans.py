@@ -5,7 +5,7 @@ Index values of a program are needed before all programs: as bounds, and as copi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
@@ -13,7 +13,7 @@ from xetl.analysis.affine import is_defined_outside, is_multiple_of, multiple_of
 from xetl.dialects.base import Index
 from xetl.dialects.kinds_of_types import is_memref
 from xetl.dialects.memref_layout import constant_index
-from xetl.dialects.upstream import arith, func, memref, scf
+from xetl.dialects.upstream import arith, func, scf
 from xetl.dialects.upstream.memref import AllocOp
 from xetl.dialects.xetile import InitTileOp, TileType
 from xetl.ir.builder import Builder
@@ -21,6 +21,8 @@ from xetl.records import record
 from xetl.transforms.diagnostics import remark
 from xetl_cpu.dialect import BrgemmTileOp
 from xetl_cpu.lowering.tiles import (
+    counters_of,
+    is_counter,
     is_non_negative,
     may_alias,
     may_write,
@@ -29,7 +31,6 @@ from xetl_cpu.lowering.tiles import (
     written_root,
 )
 from xetl_cpu.microkernels.blocking import Blocking
-from xetl_cpu.microkernels.small_m_gemm import is_low
 
 _GROWING: dict[type[Operation], tuple[int, ...]] = {
     # With each: which operands the result grows with; the others must be outside.
@@ -83,60 +84,6 @@ def _is_zero_or_one(op: arith.SelectOp) -> bool:
 def _not_zero(op: arith.SelectOp) -> SSAValue:
     is_first = constant_index(op.true_value) != 0
     return op.true_value if is_first else op.false_value
-
-
-_COPIED = (memref.ReinterpretCastOp, memref.ExtractStridedMetadataOp, memref.DimOp)
-
-
-def sources_of(
-    values: Iterable[Index],
-    loop: scf.ParallelOp,
-    is_source: Callable[[BlockArgument], bool],
-    may_be_copied: Callable[[Operation], bool],
-) -> set[BlockArgument] | None:
-    """The block arguments of the loop's body that values depend on.
-
-    None where they depend on what cannot be computed again elsewhere: an argument that
-    ``is_source`` refuses, or an operation that ``may_be_copied`` refuses.
-    """
-    found, seen = set[BlockArgument](), set[SSAValue]()
-    pending = [value for value in values if isinstance(value, SSAValue)]
-    while pending:
-        value = pending.pop()
-        if value in seen or is_defined_outside(value, loop):
-            continue
-        seen.add(value)
-        if isinstance(value, BlockArgument):
-            if not is_source(value):
-                return None
-            found.add(value)
-            continue
-        op = value.owner
-        assert isinstance(op, Operation)
-        if not may_be_copied(op):
-            return None
-        pending += op.operands
-    return found
-
-
-def counters_of(
-    values: Iterable[Index], loop: scf.ParallelOp
-) -> set[BlockArgument] | None:
-    """Programs' numbers and counters that index values and views depend on.
-
-    None where they depend on what cannot be computed again elsewhere.
-    """
-    return sources_of(values, loop, lambda each: is_counter(each, loop), _is_copied)
-
-
-def is_counter(value: BlockArgument, loop: scf.ParallelOp) -> bool:
-    """True for a program's number, and for the counter of a loop in the program."""
-    owner = value.block.parent_op()
-    return owner is loop or (isinstance(owner, scf.ForOp) and value.index == 0)
-
-
-def _is_copied(op: Operation) -> bool:
-    return op.name.startswith("arith.") or isinstance(op, _COPIED)
 
 
 def copier(
@@ -284,7 +231,7 @@ def plan_or_say_why(
         text = f"b is packed by each program, chunk by chunk: {reason}"
         remark(op, "packing", text)
         return None
-    alone = "reads it where it is" if is_low(blocking) else "packs it itself"
+    alone = "reads it where it is" if blocking.is_low else "packs it itself"
     once = "b is packed once"
     if plan.batch is None:
         text = f"{once}, before the programs run"

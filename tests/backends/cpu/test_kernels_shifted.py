@@ -1,0 +1,87 @@
+"""Tiles that may start before their matrix: masks only where they are outside."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from launching import agree, same, small_integers
+
+from xetl import xetile
+from xetl.xetile import constexpr, f32
+
+pytestmark = pytest.mark.usefixtures("anywhere")
+
+
+@xetile.kernel
+def shifted(X, Y, Sums, Ends, dr: int, dc: int, H: constexpr, W: constexpr):
+    """Stored, added up by rows, and read twice, so it stands in a buffer."""
+    r, c = xetile.program_id(0) * H, xetile.program_id(1) * W
+    v = xetile.load_tile(xetile.init_tile(X, [r + dr, c + dc], (H, W)), padding=2)
+    both = v + xetile.load_tile(xetile.init_tile(X, [r, c - 1], (H, W)))
+    store = xetile.store_tile
+    store(both, xetile.init_tile(Y, [r, c], (H, W)))
+    sums = v.sum(1, keepdims=True)
+    store(sums, xetile.init_tile(Sums, [r, xetile.program_id(1)], (H, 1)))
+    most = v.to(f32) * 2.0 + v.max(1, keepdims=True).to(f32)
+    store(most, xetile.init_tile(Ends, [r, c], (H, W)))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int8, np.float16])
+@pytest.mark.parametrize(
+    ("dr", "dc"), [(0, 0), (-1, -1), (2, -3), (-9, -40), (0, -16), (1, 5), (0, -500)]
+)
+@pytest.mark.parametrize("columns", [1, 40, 130])
+def test_shifted_tiles(dtype: Any, dr: int, dc: int, columns: int) -> None:
+    rows, high, wide = 7, 4, 64
+    x = small_integers(np.random.default_rng(1), rows, columns).astype(dtype)
+    down, right = 2, -(-columns // wide)
+    whole = np.full((down * high + 600, right * wide + 1200), 2, dtype)
+    whole[300 : 300 + rows, 600 : 600 + columns] = x
+    v = whole[300 + dr :, 600 + dc :][: down * high, : right * wide]
+    left = np.zeros((down * high, right * wide + 1), dtype)
+    left[:rows, 1 : 1 + columns] = x
+    tiles = v.reshape(down * high, right, wide)
+    most = np.float32(2) * tiles + tiles.max(2, keepdims=True).astype(np.float32)
+    shapes = (rows, columns), (down * high, right), (down * high, right * wide)
+    types = dtype, dtype, np.float32
+    out = [np.zeros(s, t) for s, t in zip(shapes, types)]
+    found = agree(shifted, (down, right), x, *out, dr, dc, H=high, W=wide)
+    same(found[1], (v + left[:, :-1])[:rows, :columns])
+    same(found[2], tiles.sum(2, dtype=dtype))
+    same(found[3], most.reshape(down * high, -1))
+
+
+@xetile.kernel
+def carried(X, Y, shift: int, W: constexpr):
+    total = xetile.zeros((1, W), f32)
+    for column in range(0, X.shape[1] + 8, W):
+        at = [xetile.program_id(0), column + shift]
+        total += xetile.load_tile(xetile.init_tile(X, at, (1, W)))
+    xetile.store_tile(total, xetile.init_tile(Y, [xetile.program_id(0), 0], (1, W)))
+
+
+@pytest.mark.parametrize("shift", [0, -1, -8, -300])
+def test_rows_that_a_loop_carries(shift: int) -> None:
+    x = small_integers(np.random.default_rng(0), 2, 100)
+    whole = np.zeros((2, 1000), np.float32)
+    whole[:, 500:600] = x
+    wanted = whole[:, 500 + shift :][:, :128].reshape(2, 4, 32).sum(1)
+    same(agree(carried, 2, x, np.zeros((2, 32), np.float32), shift, W=32)[1], wanted)
+
+
+@xetile.kernel
+def smoothed(X, H: constexpr, W: constexpr):
+    """In place: a row is read by the program that writes it, and by no other."""
+    r = xetile.program_id(0)
+    left = xetile.load_tile(xetile.init_tile(X, [r, -1], (H, W)))
+    right = xetile.load_tile(xetile.init_tile(X, [r, 1], (H, W)))
+    here = xetile.load_tile(xetile.init_tile(X, [r, 0], (H, W)))
+    xetile.store_tile(left + right - here, xetile.init_tile(X, [r, 0], (H, W)))
+
+
+@pytest.mark.parametrize("columns", [1, 16, 17, 100, 256])
+def test_in_place(columns: int) -> None:
+    x = small_integers(np.random.default_rng(0), 5, columns)
+    whole = np.pad(x, ((0, 0), (1, 1)))
+    wanted = whole[:, :-2] + whole[:, 2:] - x
+    same(agree(smoothed, 5, x.copy(), H=1, W=256)[0], wanted)

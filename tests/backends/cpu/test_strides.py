@@ -1,0 +1,148 @@
+"""Gathers of elements a few places apart: loaded as vectors and shuffled."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from launching import agree, same
+
+import xetl
+from xetl import xetile
+from xetl.xetile import constexpr, i32
+
+pytestmark = pytest.mark.usefixtures("anywhere")
+
+
+@xetile.kernel
+def every(X, Y, start: int, S: constexpr, W: constexpr, MASKED: constexpr = False):
+    at = xetile.program_id(0) * W + xetile.arange(W)
+    tile = xetile.init_tile(X, at * S + start)
+    mask = at % 3 != 1 if MASKED else None
+    found = xetile.load_gather(tile, mask, padding=7)
+    xetile.store_tile(found, xetile.init_tile(Y, [xetile.program_id(0) * W], (W,)))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float64"])
+@pytest.mark.parametrize("step", [2, 3, 4, 5])
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize(("size", "start"), [(200, 0), (199, 2), (50, -5)])
+def test_every_nth(dtype: str, step: int, masked: bool, size: int, start: int) -> None:
+    x = (np.arange(size) % 100 + 1).astype(dtype)
+    y = np.zeros(80, dtype)
+    places = np.arange(80) * step + start
+    counts = (places >= 0) & (places < size)
+    if masked:
+        counts &= np.arange(80) % 3 != 1
+    wanted = np.where(counts, x[places.clip(0, size - 1)], 7).astype(dtype)
+    same(agree(every, 2, x, y, start, S=step, W=40, MASKED=masked)[1], wanted)
+
+
+@xetile.kernel
+def spread(X, Y, start: int, S: constexpr, W: constexpr, MASKED: constexpr = False):
+    at = xetile.program_id(0) * W + xetile.arange(W)
+    v = xetile.load_tile(xetile.init_tile(X, [xetile.program_id(0) * W], (W,)))
+    mask = at % 7 != 1 if MASKED else None
+    xetile.store_scatter(v, mask, xetile.init_tile(Y, at * S + start))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float64"])
+@pytest.mark.parametrize("step", [2, 3, 4, 5])
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize(("size", "start"), [(400, 0), (199, 2), (50, -5)])
+def test_to_every_nth(
+    dtype: str, step: int, masked: bool, size: int, start: int
+) -> None:
+    x, wanted = np.arange(1, 81).astype(dtype), np.full(size, 99, dtype)
+    for lane, place in enumerate(np.arange(80) * step + start):
+        if 0 <= place < size and not (masked and lane % 7 == 1):
+            wanted[place] = x[lane]
+    found = agree(
+        spread, 2, x, np.full(size, 99, dtype), start, S=step, W=40, MASKED=masked
+    )
+    same(found[1], wanted)
+
+
+@pytest.mark.parametrize("step", [2, 3])
+def test_arrays_with_strides(step: int) -> None:
+    """Elements of the array itself are apart, so nothing stands side by side."""
+    x, y = np.arange(80, dtype=np.float32), np.zeros(640, np.float32)[::2]
+    wanted = np.zeros(320, np.float32)
+    wanted[: 80 * step : step] = x
+    same(agree(spread, 2, x, y, 0, S=step, W=40)[1], wanted)
+    found = agree(every, 2, wanted.repeat(2)[::2], np.zeros(80, "f4"), 0, S=step, W=40)
+    same(found[1], x)
+
+
+@xetile.kernel
+def pooled(X, Y, W: constexpr):
+    c, r, cols = xetile.program_id(0), xetile.program_id(1), xetile.arange(W) * 2
+    upper = xetile.maximum(X[c][2 * r, cols], X[c][2 * r, cols + 1])
+    lower = xetile.maximum(X[c][2 * r + 1, cols], X[c][2 * r + 1, cols + 1])
+    found = xetile.maximum(upper, lower)
+    xetile.store_tile(found[None, :], xetile.init_tile(Y[c], [r, 0], (1, W)))
+
+
+@pytest.mark.parametrize("columns", [1, 2, 31, 64, 70, 128, 200])
+def test_columns_of_matrices_end_where_these_do(columns: int) -> None:
+    x = np.random.default_rng(0).random((2, 6, columns), np.float32) - 0.5
+    padded = np.zeros((2, 6, 256), np.float32)
+    padded[:, :, :columns] = x
+    wanted = padded.reshape(2, 3, 2, 128, 2).max((2, 4))[:, :, :64]
+    found = agree(pooled, (2, 3), x, np.zeros((2, 3, 64), np.float32), W=64)
+    same(found[1], wanted)
+
+
+@xetile.kernel
+def gray(X, G, H: constexpr, W: constexpr):
+    rows, cols = xetile.arange(H)[:, None], xetile.arange(W)[None, :]
+    at = (rows * W + cols) * 3
+    sum = xetile.zeros((H, W), i32)
+    for color in xetile.static_range(3):
+        found = xetile.load_gather(xetile.init_tile(X, at + color))
+        sum += found.to(i32) << color
+    xetile.store_tile(sum, xetile.init_tile(G, [0, 0], (H, W)))
+
+
+def test_colors_of_pixels() -> None:
+    image = np.random.default_rng(0).integers(0, 256, (5, 40, 3)).astype(np.uint8)
+    wanted = (image.astype(np.int32) << np.arange(3)).sum(2, dtype=np.int32)
+    found = agree(gray, 1, image.ravel(), np.zeros((5, 40), np.int32), H=5, W=40)
+    same(found[1], wanted)
+
+
+WRAPPING = """
+func.func @wrapping(%X: memref<40000xf32>, %Y: memref<1x32xf32>) {
+  %numbers = vector.step : vector<32xindex>
+  %narrow = arith.index_cast %numbers : vector<32xindex> to vector<32xi16>
+  %first = arith.constant dense<8187> : vector<32xi16>
+  %four = arith.constant dense<4> : vector<32xi16>
+  %moved = arith.addi %narrow, %first : vector<32xi16>
+  %times = arith.muli %moved, %four : vector<32xi16>
+  %at = arith.index_cast %times : vector<32xi16> to vector<32xindex>
+  %row = vector.shape_cast %at : vector<32xindex> to vector<1x32xindex>
+  %mask = arith.constant dense<true> : vector<1x32xi1>
+  %tile = xetile.init_tile %X, %row : memref<40000xf32>, vector<1x32xindex> -> !SCATTER
+  %found = xetile.load_gather %tile, %mask
+      : !SCATTER, vector<1x32xi1> -> vector<1x32xf32>
+  %out = xetile.init_tile %Y[0, 0] : memref<1x32xf32> -> !xetile.tile<1x32xf32>
+  xetile.store_tile %found, %out : vector<1x32xf32>, !xetile.tile<1x32xf32>
+  func.return
+}
+"""
+"""Indices of 16 bits that go on from -32768 in the middle of a vector."""
+
+
+def test_numbers_that_wrap_around() -> None:
+    scatter = "!xetile.tile<1x32xf32, #xetile.tile_attr<scattered = true>>"
+    kernel = xetl.load_mlir(WRAPPING.replace("!SCATTER", scatter))["wrapping"]
+    x, y = np.arange(40_000, dtype=np.float32), np.zeros((1, 32), np.float32)
+    kernel[1, 1, 1](x, y)
+    wanted = np.zeros(32, np.float32)
+    wanted[:5] = x[4 * 8187 : 1 << 15 : 4]
+    same(y[0], wanted)
+
+
+@pytest.mark.parametrize(("step", "is_said"), [(1, False), (3, True), (5, False)])
+def test_explain_says_it(step: int, is_said: bool) -> None:
+    said: Any = every.explain("u8[N] u8[M] i64", S=step, W=64, target="avx512")
+    assert any("a few places apart" in each.text for each in said.remarks) == is_said

@@ -1,0 +1,96 @@
+"""Options of functions of `xetl.ops`, as plain values of the kinds that rules name.
+
+An option decides which plan is taken, and derivatives read it: so one number has one
+form (``np.int64(1)`` is ``1``), and what is no number of its kind is refused.
+"""
+
+from __future__ import annotations
+
+import operator
+import reprlib
+from collections.abc import Callable
+from typing import Any, cast
+
+import numpy as np
+
+from xetl.errors import LaunchError
+from xetl.runtime.call_site import at_caller
+
+
+def _int(value: Any) -> Any:
+    if type(value) in EXACT["int"]:
+        return value
+    if isinstance(value, bool):
+        raise TypeError
+    return operator.index(value)
+
+
+def _float(value: Any) -> float:
+    if isinstance(value, str | bytes):
+        raise TypeError
+    return float(value)
+
+
+def _dims(value: Any) -> Any:
+    if value is None:
+        return ()
+    if isinstance(value, tuple | list):
+        return tuple(map(_int, cast("list[Any]", value)))
+    return _int(value)
+
+
+def _bool(value: Any) -> bool:
+    if not isinstance(value, np.bool_):
+        raise TypeError
+    return bool(cast("Any", value))
+
+
+def _nothing(value: Any) -> Any:
+    raise TypeError
+
+
+EXACT: dict[str, set[type]] = {
+    "int": {int},
+    "float": {float},
+    "Number": {float},
+    "bool": {bool},
+    "str": {str},
+    "Dims": {int},
+    "None": {type(None)},
+}
+"""The classes that need no look; torch's symbols are added with torch."""
+
+_KINDS: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "int": ("an int", _int),
+    "float": ("a number", _float),
+    "Number": ("a number", _float),
+    "bool": ("a bool", _bool),
+    "str": ("a string", _nothing),
+    "Dims": ("an int, or ints", _dims),
+    "None": ("None", _nothing),
+}
+
+
+def plain(name: str, kind: str, value: Any) -> Any:
+    """An option as a rule takes it.
+
+    Args:
+        name: of the option.
+        kind: the annotation without ``| None``.
+        value: what was given; not None where that is allowed.
+
+    Raises:
+        LaunchError: it is of another kind (X0829); it points at the user's line.
+    """
+    if type(value) in EXACT[kind]:
+        return value
+    wanted, convert = _KINDS[kind]
+    try:
+        return convert(value)
+    except (TypeError, ValueError, OverflowError, RuntimeError):
+        error = LaunchError(
+            f"`{name}` is {reprlib.repr(value)}, but must be {wanted}",
+            code="X0829",
+            help=f"pass {wanted}" if kind != "None" else "`reduction` says it",
+        )
+    raise at_caller(error)
