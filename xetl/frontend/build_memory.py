@@ -39,7 +39,8 @@ def _padding(call: Call, dtype: DType) -> Attribute | None:
             "padding",
             label=f"is {describe(value)}",
         )
-    if not dtype.is_float and not -1 << dtype.bits - 1 <= value < 1 << dtype.bits:
+    wraps = not (dtype.is_float or dtype.is_bool)  # a bool has a number's truth
+    if wraps and not -1 << dtype.bits - 1 <= value < 1 << dtype.bits:
         raise call.error(
             "X0305",
             f"the padding {value} does not fit {dtype}",
