@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from launching import BF16
 
+from tests.example_kernels import softmax
 from xetl import xetile
 from xetl.xetile import constexpr, f32
 from xetl_cpu import BACKEND
@@ -97,6 +98,15 @@ def test_the_main_loop_of_elementwise_kernels_has_no_masks(
     for loop in main:
         assert all(register in x for x in loop if "vfmadd" in x)
         assert len(loop) <= 8, "\n".join(loop)
+
+
+def test_a_softmax_of_several_rows_goes_row_by_row() -> None:
+    """A row is in the first cache until it is stored: up to 1.5 times as fast."""
+    x = np.zeros((64, 1024), np.float32)
+    rows = xetile.kernel(softmax)
+    text = rows.ir("fuse-row-loops", x, x.copy(), N=1024, BM=16, backend="cpu")
+    loops = [line for line in text.splitlines() if line.startswith(6 * " " + "scf.for")]
+    assert len(loops) == 1
 
 
 @pytest.mark.parametrize("target", FIXED)

@@ -34,7 +34,7 @@ from xetl_cpu.lowering.tiles import may_alias, root
 _READS = (vector.LoadOp, vector.MaskedloadOp, vector.GatherOp, memref.LoadOp)
 _WRITES = (vector.StoreOp, vector.MaskedstoreOp, memref.StoreOp)
 _PLAIN = ("arith.", "math.", "vector.", "memref.reinterpret_cast", "scf.")
-_PURE = ("arith.", "math.", "memref.reinterpret_cast", "memref.extract_strided")
+_PURE = ("arith.", "math.", "memref.reinterpret_cast", "memref.extract_")
 
 
 class FuseRowLoopsPass(ModulePass):

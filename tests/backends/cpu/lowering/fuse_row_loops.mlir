@@ -1,7 +1,7 @@
 // RUN: xetl-opt %s -p fuse-row-loops | filecheck %s
 
 // Each row of the buffer is written and then read in its own trip; the second loop may
-// end earlier.
+// end earlier. Between them is what stores that pass the caches ask about an address.
 // CHECK-LABEL: @fuses
 // CHECK:       %[[END:.*]] = arith.minsi
 // CHECK:       scf.for %[[I:.*]] = {{.*}} to
@@ -20,9 +20,11 @@ func.func @fuses(%n: index, %x: f32, %Y: memref<4xf32>) attributes {xetile.alias
       memref.store %x, %buffer[%i] : memref<16xf32>
     }
     %end = arith.minsi %n, %c4 : index
+    %address = memref.extract_aligned_pointer_as_index %Y : memref<4xf32> -> index
+    %rest = arith.remsi %address, %c4 : index
     scf.for %j = %c0 to %end step %c1 {
       %v = memref.load %buffer[%j] : memref<16xf32>
-      memref.store %v, %Y[%p] : memref<4xf32>
+      memref.store %v, %Y[%rest] : memref<4xf32>
     }
     scf.reduce
   }
