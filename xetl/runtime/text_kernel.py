@@ -8,7 +8,6 @@ from math import prod
 from traceback import walk_tb
 from typing import Any, cast
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import FileLineColLoc, ModuleOp
 from xdsl.ir import Attribute, Operation
 
@@ -413,7 +412,7 @@ class TextKernel:
         if stage_of(module) is not None:
             return module
         try:
-            LegalizeTextPass().apply(Context(), module)
+            LegalizeTextPass().rewrite(module)
         except LocatedVerifyException as error:
             raise error_at(self._text, error.op, error.problem, "X0705") from None
         return module

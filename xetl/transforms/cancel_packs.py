@@ -13,9 +13,7 @@ after:  uses of %q use %p
 
 from __future__ import annotations
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import (
     PatternRewriter,
     RewritePattern,
@@ -25,6 +23,7 @@ from xdsl.pattern_rewriter import (
 from xetl.dialects.literals import make_splat, splat_value
 from xetl.dialects.upstream import arith
 from xetl.dialects.xetile import TilePackOp, TileUnpackOp
+from xetl.ir.passes import Pass
 from xetl.transforms.rewriting import apply_patterns
 
 
@@ -64,11 +63,9 @@ class PackUniform(RewritePattern):
             rewriter.erase(constant)
 
 
-class CancelPacksPass(ModulePass):
+class CancelPacksPass(Pass):
     """See the module docstring."""
 
-    name = "cancel-packs"
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def rewrite(self, op: ModuleOp) -> None:
         """Rewrite ``op`` in place."""
         apply_patterns(op, CancelPack(), PackUniform())

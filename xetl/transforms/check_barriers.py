@@ -15,10 +15,8 @@ from collections.abc import Iterator
 from math import prod
 from typing import TYPE_CHECKING
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Operation
-from xdsl.passes import ModulePass
 
 from xetl.dialects.base import ints_of
 from xetl.dialects.kernel_attributes import LEVEL, SUBGROUPS, WORKGROUP
@@ -28,6 +26,7 @@ from xetl.dialects.xetile import AtomicRmwTileOp
 from xetl.dialects.xetile.used_maps import used_maps
 from xetl.errors import ControlFlowError, XetlError
 from xetl.imports import late
+from xetl.ir.passes import Pass
 from xetl.transforms.check_workgroup import functions_of, shared_bytes
 from xetl.transforms.diagnostics import DiagnosticEmitter, DiagnosticKind
 
@@ -41,12 +40,10 @@ _FORKS = (scf.IfOp, scf.ForOp, scf.WhileOp, scf.ParallelOp)
 _IDS = (gpu.ThreadIdOp, gpu.GlobalIdOp, gpu.SubgroupIdOp, gpu.LaneIdOp)
 
 
-class CheckBarriersPass(ModulePass):
+class CheckBarriersPass(Pass):
     """See the module."""
 
-    name = "check-barriers"
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def rewrite(self, op: ModuleOp) -> None:
         """Check a module.
 
         Raises:

@@ -15,10 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import FixedBitwidthType, ModuleOp
 from xdsl.ir import Operation
-from xdsl.passes import ModulePass
 
 from xetl.dialects import xetile
 from xetl.dialects.base import vector_type
@@ -29,6 +27,7 @@ from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile.types import SHARED
 from xetl.dialects.xetile.used_maps import used_maps
 from xetl.errors import TileMapError, TileShapeError
+from xetl.ir.passes import Pass
 from xetl.language.distribution import Layout, problem_with, rounds
 from xetl.transforms.diagnostics import DiagnosticEmitter, DiagnosticKind, remark
 
@@ -40,14 +39,12 @@ _SHARED_MEMORY = DiagnosticKind(TileShapeError, "X0211", "X0706")
 
 
 @dataclass(frozen=True)
-class CheckWorkgroupPass(ModulePass):
+class CheckWorkgroupPass(Pass):
     """See the module."""
-
-    name = "check-workgroup"
 
     slm_limit: int = SLM_LIMIT
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def rewrite(self, op: ModuleOp) -> None:
         """Check a module.
 
         Raises:

@@ -20,16 +20,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
-from xdsl.passes import ModulePass
 
 from xetl.dialects.base import shape_of, vector_type
 from xetl.dialects.upstream import memref, vector
 from xetl.dialects.upstream.elementwise import is_float
 from xetl.dialects.walk import operations_in
 from xetl.ir.builder import Builder
+from xetl.ir.passes import Pass
 from xetl.transforms.legalize_vectors import reductions, shapes, transfers
 from xetl.transforms.rewriting import Rule, Values, apply_rules
 
@@ -80,12 +79,10 @@ _RULES: dict[type[Operation], Rule] = {
 }
 
 
-class ConvertVectorToXetilePass(ModulePass):
+class ConvertVectorToXetilePass(Pass):
     """See the module docstring."""
 
-    name = "convert-vector-to-xetile"
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def rewrite(self, op: ModuleOp) -> None:
         """Rewrite ``op`` in place."""
         apply_rules(op, _RULES)
         for view in reversed(operations_in(op, memref.SubviewOp)):

@@ -15,13 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation
-from xdsl.passes import ModulePass
 from xdsl.traits import Commutative, IsolatedFromAbove
 
 from xetl.analysis.memory import is_pure
+from xetl.ir.passes import Pass
 
 
 class _Scope:
@@ -79,12 +78,10 @@ def _merge(op: Operation, scope: _Scope) -> None:
     op.erase()
 
 
-class CSEPass(ModulePass):
+class CSEPass(Pass):
     """See the module docstring."""
 
-    name = "cse"
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def rewrite(self, op: ModuleOp) -> None:
         """Merge equal operations of the module, in place."""
         for block in op.body.blocks:
             merge_equal(block)

@@ -12,21 +12,18 @@ after:
 
 from __future__ import annotations
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass
 
 from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import AssertOp, BreakpointOp
+from xetl.ir.passes import Pass
 from xetl.transforms.diagnostics import remark
 
 
-class DropBreakpointsPass(ModulePass):
+class DropBreakpointsPass(Pass):
     """See the module."""
 
-    name = "drop-breakpoints"
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def rewrite(self, op: ModuleOp) -> None:
         """Run on a module."""
         found = operations_in(op, BreakpointOp, AssertOp)
         for each in found:

@@ -29,7 +29,6 @@ from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
-from xdsl.context import Context
 from xdsl.dialects.builtin import (
     AnyFloat,
     ArrayAttr,
@@ -50,7 +49,6 @@ from xdsl.dialects.builtin import (
     f32,
 )
 from xdsl.ir import Attribute, Operation, ParametrizedAttribute, SSAValue
-from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from xetl.devices import CODES, find_device
@@ -59,6 +57,7 @@ from xetl.dialects.base import element_type, vector_type, with_element
 from xetl.dialects.literals import wrap
 from xetl.dialects.upstream import arith, memref, vector
 from xetl.ir.builder import Builder
+from xetl.ir.passes import Pass
 from xetl.language.dtypes import DType
 from xetl.records import record
 from xetl.transforms.diagnostics import refusal
@@ -247,17 +246,16 @@ _ATOMIC = (xetile.AtomicRmwTileOp, memref.AtomicRmwOp)
 
 
 @dataclass(frozen=True)
-class ExpandSmallFloatsPass(ModulePass):
+class ExpandSmallFloatsPass(Pass):
     """See the module docstring.
 
     Attributes:
         device: whose matrix unit may know codes, see `xetl.devices`; none: a CPU.
     """
 
-    name = "expand-small-floats"
     device: str = ""
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def rewrite(self, op: ModuleOp) -> None:
         """Rewrite ``op`` in place.
 
         Raises:

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from math import prod
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import (
     IndexType,
     IntegerAttr,
@@ -33,7 +32,6 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.passes import ModulePass
 
 from xetl.dialects import xetile
 from xetl.dialects.base import Index, vector_type
@@ -41,17 +39,16 @@ from xetl.dialects.kernel_attributes import LEVEL, SUBGROUP, subgroups_along_axe
 from xetl.dialects.upstream import arith, func, gpu, memref, scf, vector
 from xetl.dialects.walk import operations_in
 from xetl.ir.builder import Builder
+from xetl.ir.passes import Pass
 
 _SHARED = 3
 """The memory space of shared local memory."""
 
 
-class ExpandSortsPass(ModulePass):
+class ExpandSortsPass(Pass):
     """See the module docstring."""
 
-    name = "expand-sorts"
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def rewrite(self, op: ModuleOp) -> None:
         """Rewrite ``op`` in place."""
         for each in operations_in(op, xetile.TileSortOp):
             alone = each.source_type.get_shape()[each.dim] == 1

@@ -12,14 +12,13 @@ after:  %e = xetile.tile_mma %a, %b, %c
 
 from __future__ import annotations
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
-from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
 from xetl.dialects.upstream import arith
 from xetl.dialects.xetile import TileMmaOp
+from xetl.ir.passes import Pass
 from xetl.transforms.rewriting import apply_patterns
 
 
@@ -65,11 +64,9 @@ def _adding(mma: TileMmaOp, c: SSAValue) -> TileMmaOp:
     return new
 
 
-class FoldAddIntoMmaPass(ModulePass):
+class FoldAddIntoMmaPass(Pass):
     """See the module docstring."""
 
-    name = "fold-add-into-mma"
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def rewrite(self, op: ModuleOp) -> None:
         """Rewrite ``op`` in place."""
         apply_patterns(op, FoldAddIntoMma())

@@ -15,24 +15,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc, ModuleOp
 from xdsl.ir import Operation, SSAValue
-from xdsl.passes import ModulePass
 
 from xetl.dialects.upstream import func, gpu
 from xetl.dialects.walk import operations_in
+from xetl.ir.passes import Pass
 
 Function: TypeAlias = func.FuncOp | gpu.FuncOp
 _ENDS = func.ReturnOp | gpu.ReturnOp
 
 
-class InlineCallsPass(ModulePass):
+class InlineCallsPass(Pass):
     """See the module docstring."""
 
-    name = "inline-calls"
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def rewrite(self, op: ModuleOp) -> None:
         """Rewrite ``op`` in place."""
         for holder in operations_in(op, ModuleOp, gpu.ModuleOp):
             functions = _functions_of(holder)

@@ -23,10 +23,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import MemRefType, ModuleOp, StridedLayoutAttr, StringAttr
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xetl.dialects import xetile
@@ -36,6 +34,7 @@ from xetl.dialects.kinds_of_types import is_memref
 from xetl.dialects.memref_layout import strides_of
 from xetl.dialects.upstream import func, gpu, memref
 from xetl.dialects.walk import operations_in
+from xetl.ir.passes import Pass
 from xetl.language.distribution import Layout
 from xetl.transforms.propagate_wg_maps.rules import values_of
 from xetl.transforms.unblock_values import unblock, unblocked_tile
@@ -200,12 +199,10 @@ _RULES: dict[type[Operation], Callable[[Any], None]] = {
 }
 
 
-class NormalizeTilesPass(ModulePass):
+class NormalizeTilesPass(Pass):
     """See the module."""
 
-    name = "normalize-tiles"
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def rewrite(self, op: ModuleOp) -> None:
         """Rewrite the kernels of a module in place."""
         kernels = operations_in(op, gpu.FuncOp, func.FuncOp)
         for kernel in kernels:

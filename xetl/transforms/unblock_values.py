@@ -17,10 +17,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Set
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, VectorType
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from xetl.analysis.axes import (
@@ -38,14 +36,13 @@ from xetl.dialects.kinds_of_types import is_vector
 from xetl.dialects.literals import make_splat, splat_value
 from xetl.dialects.traits import is_elementwise
 from xetl.dialects.upstream import arith, scf, vector
+from xetl.ir.passes import Pass
 
 
-class UnblockValuesPass(ModulePass):
+class UnblockValuesPass(Pass):
     """See the module docstring."""
 
-    name = "unblock-values"
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def rewrite(self, op: ModuleOp) -> None:
         """Rewrite the module in place."""
         unblock(op, unblocked_tile)
 

@@ -17,14 +17,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, f32, f64
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
-from xdsl.passes import ModulePass
 
 from xetl.analysis.memory import is_dead, is_second_barrier
 from xetl.dialects.base import element_type
 from xetl.dialects.upstream import arith, memref, scf
+from xetl.ir.passes import Pass
 from xetl.transforms.canonicalize.folding import (
     ARITHMETIC_FOLDS,
     SHAPE_FOLDS,
@@ -202,11 +201,9 @@ def _erase_dead(region: Region) -> bool:
     return changed
 
 
-class CanonicalizePass(ModulePass):
+class CanonicalizePass(Pass):
     """See the module docstring."""
 
-    name = "canonicalize"
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def rewrite(self, op: ModuleOp) -> None:
         """Canonicalize the module, in place."""
         canonicalize(op)

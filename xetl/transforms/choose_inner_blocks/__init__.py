@@ -18,16 +18,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Operation
-from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xetl.devices import Device, find_device
 from xetl.dialects.kernel_attributes import LEVEL, WORKGROUP
 from xetl.dialects.upstream import func, gpu
 from xetl.dialects.walk import operations_in
+from xetl.ir.passes import Pass
 from xetl.transforms.choose_inner_blocks.block_constraints import is_uniform
 from xetl.transforms.choose_inner_blocks.plan import make_plan, types_to_unblock
 from xetl.transforms.choose_inner_blocks.rewrite import DEVICE, carry_out
@@ -35,14 +34,12 @@ from xetl.transforms.unblock_values import unblock, unblocked_tile
 
 
 @dataclass(frozen=True)
-class ChooseInnerBlocksPass(ModulePass):
+class ChooseInnerBlocksPass(Pass):
     """See the module docstring."""
-
-    name = "choose-inner-blocks"
 
     device: str = "pvc"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def rewrite(self, op: ModuleOp) -> None:
         """Rewrite the functions of the module in place."""
         device = find_device(self.device)
         functions = operations_in(op, func.FuncOp, gpu.FuncOp)

@@ -19,7 +19,6 @@ from collections.abc import Callable
 from math import prod
 from typing import Any
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import (
     BFloat16Type,
     Float16Type,
@@ -31,7 +30,6 @@ from xdsl.dialects.builtin import (
     i1,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.passes import ModulePass
 
 from xetl.dialects import xetile
 from xetl.dialects.base import element_type, ints_of, vector_type, with_element
@@ -41,6 +39,7 @@ from xetl.dialects.reduction_kinds import identity_of, sums_run_in
 from xetl.dialects.upstream import arith, func, gpu, memref, vector
 from xetl.dialects.walk import operations_in
 from xetl.ir.builder import Builder
+from xetl.ir.passes import Pass
 from xetl.transforms.convert_xetile_to_vector import descriptors
 from xetl.transforms.convert_xetile_to_vector.descriptors import (
     Descriptors,
@@ -270,14 +269,12 @@ _RULES: dict[type[Operation], Callable[[Any, Builder], SSAValue]] = {
 }
 
 
-class ConvertXetileToVectorPass(ModulePass):
+class ConvertXetileToVectorPass(Pass):
     """See the module docstring."""
 
-    name = "convert-xetile-to-vector"
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def rewrite(self, op: ModuleOp) -> None:
         """Rewrite ``op`` in place."""
-        UnblockValuesPass().apply(ctx, op)
+        UnblockValuesPass().rewrite(op)
         functions = operations_in(op, func.FuncOp, gpu.FuncOp)
         for function in functions:
             if function.attributes.get(LEVEL) != StringAttr(WORKGROUP):

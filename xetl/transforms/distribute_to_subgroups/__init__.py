@@ -22,10 +22,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, StringAttr, i64
 from xdsl.ir import Operation, Region
-from xdsl.passes import ModulePass
 from xdsl.traits import MemoryEffectKind, get_effects
 
 from xetl.dialects import xetile
@@ -47,6 +45,7 @@ from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile.types import SHARED
 from xetl.dialects.xetile.used_maps import used_maps
 from xetl.ir.conversion import convert_for, convert_if, convert_while
+from xetl.ir.passes import Pass
 from xetl.transforms.check_workgroup import SLM_LIMIT, shared_bytes
 from xetl.transforms.diagnostics import refusal
 from xetl.transforms.distribute_to_subgroups.context import (
@@ -201,7 +200,7 @@ def subgroups_of(body: Region) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True)
-class DistributeToSubgroupsPass(ModulePass):
+class DistributeToSubgroupsPass(Pass):
     """See the module docstring.
 
     Attributes:
@@ -209,11 +208,9 @@ class DistributeToSubgroupsPass(ModulePass):
             what the kernel leaves, but no more than `MOST_SCRATCH`.
     """
 
-    name = "distribute-to-subgroups"
-
     slm_limit: int = SLM_LIMIT
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def rewrite(self, op: ModuleOp) -> None:
         """Rewrite ``op`` in place."""
         for function in op.walk():
             is_function = isinstance(function, gpu.FuncOp | func.FuncOp)

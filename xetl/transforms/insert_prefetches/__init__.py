@@ -34,10 +34,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil, prod
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import IndexType, ModuleOp
 from xdsl.ir import Operation, OpResult, SSAValue
-from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xetl.analysis.memory import is_pure, may_alias, roots_of, written_memory
@@ -50,6 +48,7 @@ from xetl.dialects.upstream import arith, gpu, scf
 from xetl.dialects.upstream.elementwise import bit_width
 from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile.types import GLOBAL
+from xetl.ir.passes import Pass
 from xetl.language.distribution import Layout
 from xetl.records import record
 from xetl.transforms.diagnostics import remark
@@ -165,7 +164,7 @@ TOPIC = "prefetch"
 
 
 @dataclass(frozen=True)
-class InsertPrefetchesPass(ModulePass):
+class InsertPrefetchesPass(Pass):
     """See the module docstring.
 
     Attributes:
@@ -173,12 +172,10 @@ class InsertPrefetchesPass(ModulePass):
         distance: in steps, as the user gave it; 0: none; negative: it is chosen.
     """
 
-    name = "insert-prefetches"
-
     device: str = "pvc"
     distance: int = -1
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def rewrite(self, op: ModuleOp) -> None:
         """Rewrite the kernels of a module in place."""
         device = find_device(self.device)
         given = None if self.distance < 0 else self.distance

@@ -34,10 +34,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import IndexType, MemRefType, ModuleOp, VectorType
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
-from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import VerifyException
 
@@ -60,6 +58,7 @@ from xetl.dialects.xsmm import (
     gemm_flags_of_calls,
 )
 from xetl.ir.builder import Builder
+from xetl.ir.passes import Pass
 from xetl.transforms.legalize_text import batches, numbers, products
 from xetl.transforms.legalize_text.batches import Batch, legalize_contractions, multiply
 from xetl.transforms.legalize_text.products import PAIR
@@ -376,12 +375,10 @@ _RULES: dict[type[Operation], Rule] = {
 }
 
 
-class LegalizeTextPass(ModulePass):
+class LegalizeTextPass(Pass):
     """See the module docstring."""
 
-    name = "legalize-text"
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def rewrite(self, op: ModuleOp) -> None:
         """Rewrite ``op`` in place."""
         legalize_control_flow(op)
         legalize_contractions(op)

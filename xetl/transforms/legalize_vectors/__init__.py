@@ -19,11 +19,10 @@ transposes of three dimensions): backends do it in registers or through memory.
 
 from __future__ import annotations
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
-from xdsl.passes import ModulePass
 
+from xetl.ir.passes import Pass
 from xetl.transforms.legalize_vectors import accesses, reductions, shapes
 from xetl.transforms.rewriting import Rule, apply_rules
 
@@ -34,12 +33,10 @@ _RULES: dict[type[Operation], Rule] = {
 }
 
 
-class LegalizeVectorsPass(ModulePass):
+class LegalizeVectorsPass(Pass):
     """See the module docstring."""
 
-    name = "legalize-vectors"
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def rewrite(self, op: ModuleOp) -> None:
         """Rewrite ``op`` in place."""
         if any(type(each) in _RULES for each in op.walk()):
             apply_rules(op, _RULES)

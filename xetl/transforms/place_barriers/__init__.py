@@ -27,10 +27,8 @@ from dataclasses import replace
 from itertools import product
 from typing import TypeAlias
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
-from xdsl.passes import ModulePass
 from xdsl.traits import MemoryEffectKind, get_effects
 
 from xetl.analysis.memory import Root, may_alias, roots_of
@@ -38,6 +36,7 @@ from xetl.dialects import xetile
 from xetl.dialects.kinds_of_types import is_memref
 from xetl.dialects.upstream import func, gpu, memref, scf
 from xetl.dialects.walk import operations_in
+from xetl.ir.passes import Pass
 from xetl.language.distribution import Layout
 from xetl.records import record
 from xetl.transforms.diagnostics import positions_of, remark
@@ -196,12 +195,10 @@ Pending: TypeAlias = frozenset[Access]
 _NOTHING: Pending = frozenset()
 
 
-class PlaceBarriersPass(ModulePass):
+class PlaceBarriersPass(Pass):
     """See the module docstring."""
 
-    name = "place-barriers"
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def rewrite(self, op: ModuleOp) -> None:
         """Add barriers to ``op``, in place."""
         for function in operations_in(op, gpu.FuncOp, func.FuncOp):
             if is_workgroup(function):

@@ -31,10 +31,8 @@ from dataclasses import dataclass
 from itertools import count
 from math import prod
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Operation, SSAValue
-from xdsl.passes import ModulePass
 
 from xetl.devices import Device, find_device
 from xetl.dialects.base import vector_type
@@ -42,6 +40,7 @@ from xetl.dialects.kernel_attributes import LEVEL, SUBGROUP
 from xetl.dialects.upstream import func, gpu
 from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import TileMmaOp
+from xetl.ir.passes import Pass
 from xetl.language.distribution import Layout, whole
 from xetl.transforms.propagate_wg_maps.choose import (
     Product,
@@ -323,18 +322,16 @@ def _across(node: Node, edge: Edge) -> Layout | None:
 
 
 @dataclass(frozen=True)
-class PropagateWgMapsPass(ModulePass):
+class PropagateWgMapsPass(Pass):
     """See the module.
 
     Attributes:
         device: for which maps are chosen.
     """
 
-    name = "propagate-wg-maps"
-
     device: str = "pvc"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def rewrite(self, op: ModuleOp) -> None:
         """Rewrite the kernels of a module in place."""
         kernels = operations_in(op, *_FUNCTIONS)
         for kernel in kernels:

@@ -14,10 +14,8 @@ along which the tile moves.
 
 from __future__ import annotations
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
-from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from xetl.analysis.affine import dominates, multiple_of
@@ -33,15 +31,14 @@ from xetl.dialects.xetile import (
     UpdateTileOffsetOp,
 )
 from xetl.ir.builder import Builder
+from xetl.ir.passes import Pass
 from xetl_cpu.lowering.tiles import is_non_negative, tile_like, tile_sizes
 
 
-class ClampTileOffsetsPass(ModulePass):
+class ClampTileOffsetsPass(Pass):
     """See the module docstring."""
 
-    name = "clamp-tile-offsets"
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def rewrite(self, op: ModuleOp) -> None:
         """Rewrite the module in place."""
         for init in operations_in(op, InitTileOp):
             _clamp(init)

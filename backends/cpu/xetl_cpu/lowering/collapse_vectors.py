@@ -13,10 +13,8 @@ Left alone: blocked values (rank 4 where tiles have blocks): see `unblock-values
 
 from __future__ import annotations
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, VectorType
 from xdsl.ir import Attribute, Operation
-from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from xetl.analysis.axes import defined_by
@@ -26,15 +24,14 @@ from xetl.dialects.upstream import arith, gpu, vector
 from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import TilePackOp, TileType, TileUnpackOp
 from xetl.errors import InternalError
+from xetl.ir.passes import Pass
 from xetl.transforms.legalize_vectors.shapes import matrix_shape
 
 
-class CollapseVectorsPass(ModulePass):
+class CollapseVectorsPass(Pass):
     """See the module docstring."""
 
-    name = "collapse-vectors"
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def rewrite(self, op: ModuleOp) -> None:
         """Rewrite the kernels of the module in place."""
         for kernel in operations_in(op, gpu.FuncOp):
             _collapse(kernel)

@@ -25,10 +25,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, ModuleOp, StridedLayoutAttr
 from xdsl.ir import BlockArgument, Operation, SSAValue
-from xdsl.passes import ModulePass
 
 from xetl.analysis.affine import is_defined_outside
 from xetl.dialects.base import vector_type
@@ -46,6 +44,7 @@ from xetl.dialects.xetile import (
     UpdateTileOffsetOp,
 )
 from xetl.ir.builder import Builder
+from xetl.ir.passes import Pass
 from xetl.records import record
 from xetl.transforms.diagnostics import remark
 from xetl_cpu.lowering.packing.plans import copier, is_shared, is_written
@@ -67,12 +66,10 @@ _COMPUTING = (
 )
 
 
-class ComputeOperandsPass(ModulePass):
+class ComputeOperandsPass(Pass):
     """See the module docstring."""
 
-    name = "compute-operands"
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def rewrite(self, op: ModuleOp) -> None:
         """Rewrite the module in place."""
         for programs in operations_in(op, scf.ParallelOp):
             for loop in operations_in(programs, scf.ForOp):

@@ -22,7 +22,6 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     MemRefType,
@@ -31,7 +30,6 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.ir import Attribute, SSAValue
-from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from xetl.dialects.base import Index, memref_type
@@ -41,6 +39,7 @@ from xetl.dialects.walk import operations_in
 from xetl.dialects.xsmm import BrgemmDispatchOp, BrgemmOp
 from xetl.errors import LibraryWarning
 from xetl.ir.builder import Builder
+from xetl.ir.passes import Pass
 from xetl.transforms.diagnostics import remark
 from xetl_cpu.dialect import BlockGemmOp, FibersOp
 from xetl_cpu.library.functions import brgemm_numbers
@@ -54,14 +53,12 @@ _PAIR = 2
 
 
 @dataclass(frozen=True)
-class ConvertBlockGemmToBrgemmPass(ModulePass):
+class ConvertBlockGemmToBrgemmPass(Pass):
     """See the module docstring."""
 
     target: str = "host+recording"
 
-    name = "convert-block-gemm-to-brgemm"
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def rewrite(self, op: ModuleOp) -> None:
         """Rewrite the module in place."""
         target = find_target(self.target)
         if target.calls == INLINE:

@@ -18,10 +18,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
-from xdsl.passes import ModulePass
 
 from xetl.dialects import xetile
 from xetl.dialects.base import Index, memref_type
@@ -32,6 +30,7 @@ from xetl.dialects.walk import operations_in
 from xetl.errors import InternalError
 from xetl.imports import late
 from xetl.ir.builder import Builder
+from xetl.ir.passes import Pass
 from xetl.transforms.diagnostics import remark
 from xetl_cpu.dialect import BarrierOp, BrgemmTileOp, FibersOp, LogOp
 from xetl_cpu.lowering.loops.carried import adjacent_dims
@@ -71,14 +70,12 @@ ENDLESS = 1 << 62
 
 
 @dataclass(frozen=True)
-class ConvertXetileToLoopsPass(ModulePass):
+class ConvertXetileToLoopsPass(Pass):
     """See the module docstring."""
 
     target: str = "host"
 
-    name = "convert-xetile-to-loops"
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def rewrite(self, op: ModuleOp) -> None:
         """Rewrite every parallel loop of the module in place."""
         machine = find_target(self.target)
         for loop in operations_in(op, scf.ParallelOp):

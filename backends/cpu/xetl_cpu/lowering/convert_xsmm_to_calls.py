@@ -15,10 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import FunctionType, IntegerAttr, ModuleOp, UnitAttr, i64
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from xetl.dialects.upstream import arith, func, memref
@@ -33,15 +31,14 @@ from xetl.dialects.xsmm import (
     gemm_flags_in_calls,
 )
 from xetl.ir.builder import Builder
+from xetl.ir.passes import Pass
 from xetl_cpu.dialect import ThreadTilesOp
 
 
-class ConvertXsmmToCallsPass(ModulePass):
+class ConvertXsmmToCallsPass(Pass):
     """See the module docstring."""
 
-    name = "convert-xsmm-to-calls"
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def rewrite(self, op: ModuleOp) -> None:
         """Rewrite the module in place."""
         calls = _Calls()
         for one in list(op.walk()):

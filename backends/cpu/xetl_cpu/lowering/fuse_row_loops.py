@@ -18,16 +18,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import MemRefType, ModuleOp, NoneAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
-from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from xetl.dialects.base import memref_type
 from xetl.dialects.memref_layout import constant_index
 from xetl.dialects.upstream import arith, memref, scf, vector
 from xetl.dialects.walk import operations_in
+from xetl.ir.passes import Pass
 from xetl.records import record
 from xetl_cpu.lowering.tiles import may_alias, root
 
@@ -37,12 +36,10 @@ _PLAIN = ("arith.", "math.", "vector.", "memref.reinterpret_cast", "scf.")
 _PURE = ("arith.", "math.", "memref.reinterpret_cast", "memref.extract_")
 
 
-class FuseRowLoopsPass(ModulePass):
+class FuseRowLoopsPass(Pass):
     """See the module docstring."""
 
-    name = "fuse-row-loops"
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def rewrite(self, op: ModuleOp) -> None:
         """Rewrite the module in place."""
         blocks = [
             block

@@ -19,29 +19,27 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
-from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from xetl.dialects.upstream import memref, scf
 from xetl.dialects.walk import operations_in
 from xetl.dialects.xsmm import TileConfigDispatchOp, TileConfigOp
+from xetl.ir.passes import Pass
 from xetl.records import record
 from xetl_cpu.dialect import ThreadTilesOp
 from xetl_cpu.lowering.insert_amx_config import SETUP
 
 
 @dataclass(frozen=True)
-class HoistAmxConfigPass(ModulePass):
+class HoistAmxConfigPass(Pass):
     """See the module docstring."""
 
-    name = "hoist-amx-config"
     level: Literal["task", "thread"] = "task"
     own: bool = False
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def rewrite(self, op: ModuleOp) -> None:
         """Rewrite the module in place."""
         for loop in operations_in(op, scf.ParallelOp):
             pairs = _pairs(loop.body.block)

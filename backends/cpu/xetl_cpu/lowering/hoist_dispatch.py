@@ -6,24 +6,21 @@ one.  Constants move along, so that the head of the function reads as in seed 00
 
 from __future__ import annotations
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute
-from xdsl.passes import ModulePass
 
 from xetl.dialects.upstream import arith, func
 from xetl.dialects.walk import operations_in
 from xetl.dialects.xsmm import DispatchOp
+from xetl.ir.passes import Pass
 
 Key = tuple[str, tuple[tuple[str, Attribute], ...]]
 
 
-class HoistDispatchPass(ModulePass):
+class HoistDispatchPass(Pass):
     """See the module docstring."""
 
-    name = "hoist-dispatch"
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def rewrite(self, op: ModuleOp) -> None:
         """Rewrite the module in place."""
         for function in operations_in(op, func.FuncOp):
             _hoist(function)

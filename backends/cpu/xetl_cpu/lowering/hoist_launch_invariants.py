@@ -16,14 +16,13 @@ move as well, also out of loops that run no times: none can trap (codegen/divisi
 
 from __future__ import annotations
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, VectorType
 from xdsl.ir import Block, Operation, SSAValue
-from xdsl.passes import ModulePass
 
 from xetl.dialects.upstream import func, memref, scf
 from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import TileType
+from xetl.ir.passes import Pass
 from xetl.transforms.cse import merge_equal
 
 _MOVABLE_MEMREF = (
@@ -33,12 +32,10 @@ _MOVABLE_MEMREF = (
 )
 
 
-class HoistLaunchInvariantsPass(ModulePass):
+class HoistLaunchInvariantsPass(Pass):
     """See the module docstring."""
 
-    name = "hoist-launch-invariants"
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def rewrite(self, op: ModuleOp) -> None:
         """Rewrite the module in place."""
         loops = operations_in(op, scf.ParallelOp, scf.ForOp)
         # Inner loops first: what leaves one may leave the next as well.

@@ -21,10 +21,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, MemRefType, ModuleOp, StringAttr, i8
 from xdsl.ir import Operation
-from xdsl.passes import ModulePass
 
 from xetl.dialects.upstream import memref
 from xetl.dialects.xsmm import (
@@ -33,6 +31,7 @@ from xetl.dialects.xsmm import (
     TileConfigDispatchOp,
     TileConfigOp,
 )
+from xetl.ir.passes import Pass
 from xetl_cpu.dialect import BlockGemmOp, BrgemmTileOp, dispatch_of
 
 SETUP, RESET = "no_reset_tileconfig", "no_setup_tileconfig"
@@ -42,12 +41,10 @@ _STATE = MemRefType(i8, [64])
 
 
 @dataclass(frozen=True)
-class InsertAmxConfigPass(ModulePass):
+class InsertAmxConfigPass(Pass):
     """See the module docstring."""
 
-    name = "insert-amx-config"
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def rewrite(self, op: ModuleOp) -> None:
         """Rewrite the module in place."""
         for one in list(op.walk()):
             dispatch = _dispatch(one)

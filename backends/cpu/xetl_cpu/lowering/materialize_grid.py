@@ -13,26 +13,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import DenseArrayBase, FunctionType, IndexType, ModuleOp, i64
 from xdsl.ir import Block, Operation, Region, SSAValue
-from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xetl.dialects.kernel_attributes import STORED
 from xetl.dialects.kinds_of_types import is_memref
 from xetl.dialects.upstream import arith, func, gpu, scf
+from xetl.ir.passes import Pass
 from xetl_cpu.lowering.tiles import may_write, written_root
 
 _AXES = ("x", "y", "z")
 
 
-class MaterializeGridPass(ModulePass):
+class MaterializeGridPass(Pass):
     """See the module docstring."""
 
-    name = "materialize-grid"
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def rewrite(self, op: ModuleOp) -> None:
         """Rewrite every kernel of the module in place."""
         for container in [o for o in op.body.block.ops if isinstance(o, gpu.ModuleOp)]:
             for kernel in [

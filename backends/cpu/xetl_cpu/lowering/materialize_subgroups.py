@@ -25,10 +25,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import prod
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import IndexType, MemRefType, ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
-from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xetl.dialects.base import memref_type
@@ -43,6 +41,7 @@ from xetl.dialects.upstream.xegpu import (
 from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import AssertOp
 from xetl.ir.builder import Builder
+from xetl.ir.passes import Pass
 from xetl.records import record
 from xetl_cpu.dialect import BarrierOp, FibersOp
 from xetl_cpu.lowering.expand_text_forms.scratch import replace_by
@@ -195,12 +194,10 @@ def _take_turns(
 _SHARED = 3
 
 
-class MaterializeSubgroupsPass(ModulePass):
+class MaterializeSubgroupsPass(Pass):
     """See the module docstring."""
 
-    name = "materialize-subgroups"
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def rewrite(self, op: ModuleOp) -> None:
         """Rewrite the module in place."""
         for function in operations_in(op, func.FuncOp):
             if SUBGROUPS not in function.attributes:

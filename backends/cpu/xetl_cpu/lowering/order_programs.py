@@ -18,10 +18,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, i64
 from xdsl.ir import SSAValue
-from xdsl.passes import ModulePass
 
 from xetl.dialects.base import Index, ints_of, memref_type
 from xetl.dialects.kinds_of_types import is_memref
@@ -29,6 +27,7 @@ from xetl.dialects.memref_layout import strides_of
 from xetl.dialects.upstream import scf
 from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import StoreTileOp, TileMmaOp
+from xetl.ir.passes import Pass
 from xetl.transforms.diagnostics import remark
 from xetl_cpu.dialect import BrgemmTileOp
 from xetl_cpu.lowering.tiles import counters_of, origin
@@ -36,12 +35,10 @@ from xetl_cpu.lowering.tiles import counters_of, origin
 _ORDER = "xetl.order"
 
 
-class OrderProgramsPass(ModulePass):
+class OrderProgramsPass(Pass):
     """See the module docstring."""
 
-    name = "order-programs"
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def rewrite(self, op: ModuleOp) -> None:
         """Put the attribute on the loops over programs that want another order."""
         for loop in op.walk():
             if isinstance(loop, scf.ParallelOp):

@@ -36,10 +36,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, MemRefType, ModuleOp
 from xdsl.ir import Block, Region, SSAValue
-from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from xetl.analysis.affine import is_defined_outside
@@ -49,6 +47,7 @@ from xetl.dialects.upstream import arith, func, memref, scf
 from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import InitTileOp, TileType
 from xetl.ir.builder import Builder
+from xetl.ir.passes import Pass
 from xetl.records import record
 from xetl.transforms.cse import merge_equal
 from xetl.transforms.diagnostics import remark
@@ -70,14 +69,12 @@ from xetl_cpu.targets import find_target
 
 
 @dataclass(frozen=True)
-class PackOperandsPass(ModulePass):
+class PackOperandsPass(Pass):
     """See the module docstring; ``target``: in whose caches packed operands lie."""
 
     target: str = "host"
 
-    name = "pack-operands"
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def rewrite(self, op: ModuleOp) -> None:
         """Rewrite the module in place."""
         machine = find_target(self.target).machine
         for function in operations_in(op, func.FuncOp):

@@ -25,10 +25,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Block, Operation, SSAValue
-from xdsl.passes import ModulePass
 
 from xetl.codegen.types import byte_width
 from xetl.dialects import xetile
@@ -36,6 +34,7 @@ from xetl.dialects.base import vector_type
 from xetl.dialects.kinds_of_types import integer_width, is_dense, is_vector
 from xetl.dialects.upstream import arith, scf, vector
 from xetl.dialects.walk import operations_in
+from xetl.ir.passes import Pass
 from xetl_cpu.lowering.loops.state import is_elementwise, shape_of
 from xetl_cpu.lowering.stream_lanes import MOST_CARRIED, lanes_of
 from xetl_cpu.lowering.tiles import may_write
@@ -55,14 +54,12 @@ _LOADS = (xetile.LoadTileOp, xetile.LoadGatherOp)
 
 
 @dataclass(frozen=True)
-class PlaceValuesPass(ModulePass):
+class PlaceValuesPass(Pass):
     """See the module docstring."""
 
     target: str = "host"
 
-    name = "place-values"
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def rewrite(self, op: ModuleOp) -> None:
         """Annotate the module in place."""
         machine = find_target(self.target)
         for loop in operations_in(op, scf.ParallelOp):

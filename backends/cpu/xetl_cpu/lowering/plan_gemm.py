@@ -11,28 +11,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import VerifyException
 
 from xetl.dialects.walk import operations_in
 from xetl.ir.builder import Builder
+from xetl.ir.passes import Pass
 from xetl_cpu.dialect import BrgemmTileOp, dispatch_of, element_name
 from xetl_cpu.microkernels.blocking import choose_blocking
 from xetl_cpu.targets import find_target
 
 
 @dataclass(frozen=True)
-class PlanGemmPass(ModulePass):
+class PlanGemmPass(Pass):
     """See the module docstring."""
 
     target: str = "host"
 
-    name = "plan-gemm"
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def rewrite(self, op: ModuleOp) -> None:
         """Rewrite the module in place."""
         machine = find_target(self.target)
         for product in operations_in(op, BrgemmTileOp):

@@ -29,10 +29,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import copysign
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import BlockArgument, SSAValue
-from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from xetl.analysis.affine import dominates, is_defined_outside
@@ -50,6 +48,7 @@ from xetl.dialects.xetile import (
     UpdateTileOffsetOp,
 )
 from xetl.ir.builder import Builder
+from xetl.ir.passes import Pass
 from xetl.records import record
 from xetl.transforms.cse import merge_equal
 from xetl.transforms.diagnostics import remark
@@ -226,12 +225,10 @@ _ACCUMULATORS = {"f32": "f32", "bf16": "f32", "f16": "f32", "f64": "f64", "i8": 
 """Element types of A and B that have micro-kernels, and what these add up in."""
 
 
-class RaiseToBrgemmPass(ModulePass):
+class RaiseToBrgemmPass(Pass):
     """See the module docstring."""
 
-    name = "raise-to-brgemm"
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def rewrite(self, op: ModuleOp) -> None:
         """Rewrite the module in place."""
         # Where a store goes, computed behind the loop again, is known before it then.
         for function in operations_in(op, func.FuncOp):

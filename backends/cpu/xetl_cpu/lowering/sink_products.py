@@ -19,24 +19,21 @@ store, or with operations in between that may write memory.
 
 from __future__ import annotations
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
-from xdsl.passes import ModulePass
 
 from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import StoreTileOp
+from xetl.ir.passes import Pass
 from xetl_cpu.dialect import BrgemmTileOp
 from xetl_cpu.lowering.demand import way_to_store
 from xetl_cpu.lowering.tiles import writes_between
 
 
-class SinkProductsPass(ModulePass):
+class SinkProductsPass(Pass):
     """See the module docstring."""
 
-    name = "sink-products"
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def rewrite(self, op: ModuleOp) -> None:
         """Rewrite the module in place."""
         for product in operations_in(op, BrgemmTileOp):
             way = way_to_store(product)

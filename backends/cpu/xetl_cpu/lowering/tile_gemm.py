@@ -32,10 +32,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, VectorType
 from xdsl.ir import BlockArgument, Operation, SSAValue
-from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from xetl.analysis.affine import multiple_of
@@ -46,6 +44,7 @@ from xetl.dialects.upstream import arith, scf
 from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import InitTileOp, StoreTileOp, TileType
 from xetl.ir.builder import Builder
+from xetl.ir.passes import Pass
 from xetl.records import record
 from xetl.transforms.diagnostics import remark
 from xetl_cpu.dialect import BrgemmTileOp, ThreadCountOp, element_name
@@ -65,14 +64,12 @@ _TASKS = 8
 
 
 @dataclass(frozen=True)
-class TileGemmPass(ModulePass):
+class TileGemmPass(Pass):
     """See the module docstring."""
 
     target: str = "host"
 
-    name = "tile-gemm"
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def rewrite(self, op: ModuleOp) -> None:
         """Rewrite the module in place."""
         target = find_target(self.target)
         for loop in operations_in(op, scf.ParallelOp):

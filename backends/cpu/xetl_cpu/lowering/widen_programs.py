@@ -23,15 +23,14 @@ row; rows that the fastest number chooses.
 
 from __future__ import annotations
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.ir import Operation, SSAValue
-from xdsl.passes import ModulePass
 
 from xetl.analysis.memory import is_pure
 from xetl.dialects.upstream import memref, scf
 from xetl.dialects.walk import operations_in
 from xetl.ir.builder import Builder
+from xetl.ir.passes import Pass
 from xetl.transforms.diagnostics import remark
 from xetl_cpu.dialect import ThreadCountOp
 from xetl_cpu.lowering.order_programs import order_of
@@ -43,12 +42,10 @@ IS_PROGRAMS = "xetl.programs"
 """Marks the loop over programs: how many they are is known at run time only."""
 
 
-class WidenProgramsPass(ModulePass):
+class WidenProgramsPass(Pass):
     """See the module docstring."""
 
-    name = "widen-programs"
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def rewrite(self, op: ModuleOp) -> None:
         """Rewrite the loops over programs in place."""
         for loop in operations_in(op, scf.ParallelOp):
             axis = order_of(loop)[0]

@@ -13,10 +13,8 @@ Left alone: kernels that move, or ask for, no tile of global memory as a block.
 
 from __future__ import annotations
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr, UnitAttr
 from xdsl.ir import Operation, SSAValue
-from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from xetl.dialects.kinds_of_types import is_memref
@@ -31,17 +29,16 @@ from xetl.dialects.xetile import (
     TileType,
 )
 from xetl.dialects.xetile.types import GLOBAL
+from xetl.ir.passes import Pass
 from xetl_xegpu.dialect.stage import NO_BLOCKS
 from xetl_xegpu.limits import UNALIGNED
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.plan import tile_origins
 
 
-class AddUnalignedKernelPass(ModulePass):
+class AddUnalignedKernelPass(Pass):
     """See the module docstring."""
 
-    name = "add-unaligned-kernel"
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def rewrite(self, op: ModuleOp) -> None:
         """Rewrite ``op`` in place."""
         for kernel in operations_in(op, gpu.FuncOp):
             marked = NO_BLOCKS in kernel.attributes

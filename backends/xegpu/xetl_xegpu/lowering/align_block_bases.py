@@ -17,10 +17,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import DenseArrayBase, IndexType, ModuleOp, i64
 from xdsl.ir import Block, Operation, SSAValue
-from xdsl.passes import ModulePass
 
 from xetl.analysis.memory import is_dead
 from xetl.dialects.base import ints_of
@@ -28,6 +26,7 @@ from xetl.dialects.memref_layout import constant_index
 from xetl.dialects.upstream import arith
 from xetl.dialects.walk import operations_in
 from xetl.ir.builder import Builder
+from xetl.ir.passes import Pass
 from xetl_xegpu import simt
 from xetl_xegpu.limits import BASE_ALIGNMENT, WIDTH_STEP
 from xetl_xegpu.lowering.kernel_ranges import kernel_ranges
@@ -44,12 +43,10 @@ _MOST_IN_LOOPS = 16
 three instructions in a hundred: 828 a step of attention on pvc, 806 without."""
 
 
-class AlignBlockBasesPass(ModulePass):
+class AlignBlockBasesPass(Pass):
     """See the module docstring."""
 
-    name = "align-block-bases"
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def rewrite(self, op: ModuleOp) -> None:
         """Rewrite ``op`` in place."""
         if ARGUMENTS not in op.attributes:  # a text of this stage
             return

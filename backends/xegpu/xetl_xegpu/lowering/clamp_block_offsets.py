@@ -13,15 +13,14 @@ blocks that lanes move, whose places have 64 bits.
 
 from __future__ import annotations
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, i64
 from xdsl.ir import SSAValue
-from xdsl.passes import ModulePass
 
 from xetl.analysis.ranges import Ranges
 from xetl.dialects.upstream import arith
 from xetl.dialects.walk import operations_in
 from xetl.ir.builder import Builder
+from xetl.ir.passes import Pass
 from xetl_xegpu import simt
 from xetl_xegpu.limits import LIMIT
 from xetl_xegpu.lowering.kernel_ranges import kernel_ranges
@@ -31,12 +30,10 @@ _FITS = 1 << 30
 """Numbers up to here are left alone: what a block adds to them fits 32 bits, too."""
 
 
-class ClampBlockOffsetsPass(ModulePass):
+class ClampBlockOffsetsPass(Pass):
     """See the module docstring."""
 
-    name = "clamp-block-offsets"
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def rewrite(self, op: ModuleOp) -> None:
         """Rewrite ``op`` in place."""
         for kernel in operations_in(op, simt.FuncOp):
             ranges = kernel_ranges(op, kernel)

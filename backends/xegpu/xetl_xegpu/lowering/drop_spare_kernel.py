@@ -15,26 +15,23 @@ Left alone: kernels that move blocks of an array by messages, and those without 
 
 from __future__ import annotations
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
-from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from xetl.devices import find_device
 from xetl.dialects.base import ints_of
 from xetl.dialects.upstream import gpu
 from xetl.dialects.walk import operations_in
+from xetl.ir.passes import Pass
 from xetl.transforms.choose_inner_blocks.rewrite import DEVICE
 from xetl_xegpu.limits import UNALIGNED
 from xetl_xegpu.lowering.record_arguments import BLOCK_ARGUMENTS
 
 
-class DropSpareKernelPass(ModulePass):
+class DropSpareKernelPass(Pass):
     """See the module docstring."""
 
-    name = "drop-spare-kernel"
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def rewrite(self, op: ModuleOp) -> None:
         """Rewrite ``op`` in place."""
         kernels = operations_in(op, gpu.FuncOp)
         named = {kernel.sym_name.data: kernel for kernel in kernels}

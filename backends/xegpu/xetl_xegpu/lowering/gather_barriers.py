@@ -21,15 +21,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
-from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xetl.dialects.literals import make_splat
 from xetl.dialects.upstream import arith, scf
 from xetl.dialects.walk import operations_in
+from xetl.ir.passes import Pass
 from xetl_xegpu import simt
 
 _MET = (simt.NamedBarrierOp, simt.BarrierWaitOp)
@@ -37,12 +36,10 @@ _MET = (simt.NamedBarrierOp, simt.BarrierWaitOp)
 _Part = list[Operation]
 
 
-class GatherBarriersPass(ModulePass):
+class GatherBarriersPass(Pass):
     """See the module docstring."""
 
-    name = "gather-barriers"
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def rewrite(self, op: ModuleOp) -> None:
         """Rewrite ``op`` in place."""
         for kernel in operations_in(op, simt.FuncOp):
             if operations_in(kernel, *_MET):

@@ -19,7 +19,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import cast
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import (
     ArrayAttr,
     Float64Type,
@@ -30,7 +29,6 @@ from xdsl.dialects.builtin import (
     f32,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from xetl.dialects.kernel_attributes import ARG_NAMES
@@ -40,6 +38,7 @@ from xetl.dialects.upstream import arith, func, gpu
 from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import TileType
 from xetl.errors import LaunchError, XetlError
+from xetl.ir.passes import Pass
 from xetl.transforms.diagnostics import DiagnosticEmitter, remark
 
 _LARGEST = (2 - 2**-23) * 2.0**127
@@ -47,14 +46,12 @@ _ROUNDS_TO_INFINITY = (2 - 2**-24) * 2.0**127
 
 
 @dataclass(frozen=True)
-class NarrowScalarFloatsPass(ModulePass):
+class NarrowScalarFloatsPass(Pass):
     """See the module docstring; ``device`` is named in errors."""
-
-    name = "narrow-scalar-floats"
 
     device: str = "opencl_fp32"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def rewrite(self, op: ModuleOp) -> None:
         """Rewrite ``op`` in place.
 
         Raises:

@@ -21,22 +21,19 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation
-from xdsl.passes import ModulePass
 
 from xetl.analysis.memory import is_pure
+from xetl.ir.passes import Pass
 from xetl_xegpu import simt
 from xetl_xegpu.lowering.fit_registers.graph import behind_needs
 
 
-class OrderByUsePass(ModulePass):
+class OrderByUsePass(Pass):
     """See the module docstring."""
 
-    name = "order-by-use"
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def rewrite(self, op: ModuleOp) -> None:
         """Rewrite the module in place."""
         for one in op.walk():
             for region in one.regions:

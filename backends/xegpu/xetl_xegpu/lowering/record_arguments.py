@@ -19,7 +19,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import cast
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     ArrayAttr,
@@ -33,7 +32,6 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.ir import Attribute, SSAValue
-from xdsl.passes import ModulePass
 
 from xetl.analysis.memory import Root, roots_of, stored_arguments
 from xetl.dialects.base import ints_of
@@ -41,6 +39,7 @@ from xetl.dialects.kinds_of_types import is_memref
 from xetl.dialects.memref_layout import strides_of
 from xetl.dialects.upstream import gpu, memref, scf
 from xetl.dialects.xetile import PrefetchTileOp, StoreTileOp, TileType
+from xetl.ir.passes import Pass
 
 STORED = "xegpu.stored"
 LOADED = "xegpu.loaded"
@@ -54,12 +53,10 @@ Described = tuple[str, list[int], list[int], list[int]]
 and columns."""
 
 
-class RecordArgumentsPass(ModulePass):
+class RecordArgumentsPass(Pass):
     """See the module docstring."""
 
-    name = "record-arguments"
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def rewrite(self, op: ModuleOp) -> None:
         """Give ``op`` the attributes; the kernel it holds stays as it is."""
         for kernel in op.walk():
             if isinstance(kernel, gpu.FuncOp):

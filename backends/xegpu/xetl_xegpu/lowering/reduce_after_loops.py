@@ -21,10 +21,8 @@ from __future__ import annotations
 from math import prod
 from typing import NamedTuple
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import AnyFloat, ModuleOp, VectorType
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xetl.dialects.base import element_type, shape_of
@@ -34,15 +32,14 @@ from xetl.dialects.reduction_kinds import CombiningKindAttr, identity_of
 from xetl.dialects.upstream import arith, gpu, scf, vector
 from xetl.dialects.upstream.elementwise import bit_width
 from xetl.dialects.walk import operations_in
+from xetl.ir.passes import Pass
 from xetl_xegpu.dialect.stage import NO_BLOCKS
 
 
-class ReduceAfterLoopsPass(ModulePass):
+class ReduceAfterLoopsPass(Pass):
     """See the module docstring."""
 
-    name = "reduce-after-loops"
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def rewrite(self, op: ModuleOp) -> None:
         """Rewrite ``op`` in place."""
         # Sums of rows that stand behind a loop, and the parts they are made of.
         parts_of: dict[SSAValue, SSAValue] = {}

@@ -17,10 +17,8 @@ After:  ``%n, %r = scf.while (%i = %c0, %x = %a) { ...; %n = %i + %c32
 
 from __future__ import annotations
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Region
-from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import (
     PatternRewriter,
     RewritePattern,
@@ -32,6 +30,7 @@ from xetl.analysis.ranges import Ranges
 from xetl.dialects.memref_layout import constant_index
 from xetl.dialects.upstream import arith, scf
 from xetl.dialects.walk import operations_in
+from xetl.ir.passes import Pass
 from xetl.transforms.rewriting import apply_patterns
 from xetl_xegpu import simt
 from xetl_xegpu.lowering.kernel_ranges import kernel_ranges
@@ -76,12 +75,10 @@ def _rotated(op: scf.ForOp, rewriter: PatternRewriter) -> scf.WhileOp:
     return scf.WhileOp([op.lower_bound, *op.init_args], types, body, Region(after))
 
 
-class RotateLoopsPass(ModulePass):
+class RotateLoopsPass(Pass):
     """See the module docstring."""
 
-    name = "rotate-loops"
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def rewrite(self, op: ModuleOp) -> None:
         """Rewrite ``op`` in place."""
         for kernel in operations_in(op, simt.FuncOp):
             apply_patterns(kernel, RotateLoops(kernel_ranges(op, kernel)))

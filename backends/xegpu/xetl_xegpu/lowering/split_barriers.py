@@ -28,10 +28,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation
-from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import (
     PatternRewriter,
     RewritePattern,
@@ -41,6 +39,7 @@ from xdsl.rewriter import InsertPoint
 from xdsl.traits import IsTerminator, is_side_effect_free
 
 from xetl.dialects.walk import operations_in
+from xetl.ir.passes import Pass
 from xetl.transforms.rewriting import apply_patterns
 from xetl_xegpu import simt
 
@@ -112,12 +111,10 @@ class JoinWait(RewritePattern):
         rewriter.replace(op, [simt.BarrierOp()], [])
 
 
-class SplitBarriersPass(ModulePass):
+class SplitBarriersPass(Pass):
     """See the module docstring."""
 
-    name = "split-barriers"
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def rewrite(self, op: ModuleOp) -> None:
         """Rewrite ``op`` in place."""
         for kernel in operations_in(op, simt.FuncOp):
             if not _halves_are_apart(kernel):

@@ -18,15 +18,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, i64
 from xdsl.ir import Attribute, Operation
-from xdsl.passes import ModulePass
 
 from xetl.devices import Device, find_device
 from xetl.dialects.kernel_attributes import subgroups_along_axes
 from xetl.dialects.upstream import gpu
 from xetl.dialects.walk import operations_in
+from xetl.ir.passes import Pass
 from xetl.transforms.check_barriers import CheckBarriersPass
 from xetl.transforms.diagnostics import refusal
 from xetl_xegpu.dialect import LayoutAttr, TensorDescType
@@ -44,19 +43,17 @@ B."""
 
 
 @dataclass(frozen=True)
-class TakeXegpuTextPass(ModulePass):
+class TakeXegpuTextPass(Pass):
     """See the module docstring."""
-
-    name = "take-xegpu-text"
 
     device: str = "pvc"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def rewrite(self, op: ModuleOp) -> None:
         """Rewrite ``op`` in place."""
         if ARGUMENTS in op.attributes:
             return
-        RecordArgumentsPass().apply(ctx, op)
-        CheckBarriersPass().apply(ctx, op)
+        RecordArgumentsPass().rewrite(op)
+        CheckBarriersPass().rewrite(op)
         for kernel in operations_in(op, gpu.FuncOp):
             _check(kernel, find_device(self.device))
             x, y, z = subgroups_along_axes(kernel)

@@ -18,7 +18,6 @@ from collections.abc import Callable
 from math import prod
 from typing import Any
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import (
     AnyFloat,
     BFloat16Type,
@@ -31,7 +30,6 @@ from xdsl.dialects.builtin import (
     ModuleOp,
 )
 from xdsl.ir import Attribute, Block, Operation, SSAValue
-from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from xetl.analysis.axes import defined_by
@@ -45,6 +43,7 @@ from xetl.dialects.upstream import arith, gpu, memref, xegpu
 from xetl.dialects.walk import operations_in
 from xetl.errors import IRError
 from xetl.ir.builder import Builder
+from xetl.ir.passes import Pass
 from xetl.transforms.diagnostics import remark
 from xetl.transforms.normalize_tiles import split_tile_arrays
 from xetl.transforms.unblock_values import unblock, unblocked_tile
@@ -252,12 +251,10 @@ _CACHE_HINTS = ("l1_hint", "l2_hint", "l3_hint")
 _HINTS = ("xegpu.compile_hint", "xegpu.alloc_nbarrier")
 
 
-class ExpandTextFormsPass(ModulePass):
+class ExpandTextFormsPass(Pass):
     """See the module docstring."""
 
-    name = "expand-text-forms"
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def rewrite(self, op: ModuleOp) -> None:
         """Rewrite the kernels of the module in place."""
         for kernel in operations_in(op, gpu.FuncOp):
             _forget_cache_hints(kernel)

@@ -18,10 +18,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, StringAttr, i64
 from xdsl.ir import Operation, SSAValue
-from xdsl.passes import ModulePass
 
 from xetl.devices import Device, find_device
 from xetl.dialects.base import Index, ints_of
@@ -30,6 +28,7 @@ from xetl.dialects.upstream import gpu
 from xetl.dialects.upstream import xegpu as hints
 from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import AssertOp, PrintOp
+from xetl.ir.passes import Pass
 from xetl_xegpu import dialect as xegpu
 from xetl_xegpu.dialect.stage import set_launch_facts
 from xetl_xegpu.lowering.convert_xetile_to_xegpu import (
@@ -159,12 +158,10 @@ _RULES: dict[type[Operation], Rule] = {
 }
 
 
-class ConvertXetileToXegpuPass(ModulePass):
+class ConvertXetileToXegpuPass(Pass):
     """See the module docstring."""
 
-    name = "convert-xetile-to-xegpu"
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def rewrite(self, op: ModuleOp) -> None:
         """Rewrite the kernels of the module in place."""
         name = op.attributes.get("xetile.device")
         device = find_device(name.data if isinstance(name, StringAttr) else "pvc")

@@ -27,7 +27,6 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     IndexType,
@@ -37,7 +36,6 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
-from xdsl.passes import ModulePass
 
 from xetl.devices import Device, find_device
 from xetl.dialects.base import Index, ints_of, memref_type
@@ -51,6 +49,7 @@ from xetl.dialects.upstream.xegpu import (
     NbarrierWaitOp,
 )
 from xetl.ir.conversion import convert_for, convert_if, convert_while
+from xetl.ir.passes import Pass
 from xetl.transforms.diagnostics import refusal
 from xetl_xegpu import dialect as xegpu
 from xetl_xegpu import simt
@@ -120,14 +119,12 @@ _Rule = Callable[[Lanes, Any], object]
 
 
 @dataclass(frozen=True)
-class DistributeToLanesPass(ModulePass):
+class DistributeToLanesPass(Pass):
     """See the module docstring."""
-
-    name = "distribute-to-lanes"
 
     device: str = "pvc"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def rewrite(self, op: ModuleOp) -> None:
         """Rewrite ``op`` in place."""
         device = find_device(self.device)
         for module in [o for o in op.ops if isinstance(o, gpu.ModuleOp)]:

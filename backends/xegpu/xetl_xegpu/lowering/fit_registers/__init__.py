@@ -24,15 +24,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
 from xdsl.ir import Block, Operation, SSAValue
-from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xetl.devices import Device, find_device
 from xetl.dialects.upstream import arith
 from xetl.dialects.walk import operations_in
+from xetl.ir.passes import Pass
 from xetl_xegpu import simt
 from xetl_xegpu.lowering.fit_registers.graph import Graph, Registers, behind_needs
 from xetl_xegpu.simt.block_ops import PIECE
@@ -225,14 +224,12 @@ _SMALLER = (64, 32)
 
 
 @dataclass(frozen=True)
-class FitRegistersPass(ModulePass):
+class FitRegistersPass(Pass):
     """See the module docstring."""
-
-    name = "fit-registers"
 
     device: str = "pvc"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def rewrite(self, op: ModuleOp) -> None:
         """Rewrite ``op`` in place."""
         device = find_device(self.device)
         for kernel in operations_in(op, simt.FuncOp):
