@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.ir import Attribute, Operation
 
 from xetl.codegen import division
-from xetl.codegen.emitter import Emit, EmitTable, Emitter
+from xetl.codegen.emitter import Emit, EmitTable, Emitter, emits
 from xetl.codegen.types import (
     BF16,
     F32,
@@ -87,20 +88,31 @@ def suffix(type_: Type) -> str:
     return type_.intrinsic_name
 
 
-def _int(name: str) -> Emit:
-    def emit(em: Emitter, op: Operation) -> None:
-        em.set(op.results[0], getattr(em.builder, name)(*em.all(op.operands)))
+def _method(name: str) -> Emit:
+    def compute(em: Emitter, *values: Value) -> Value:
+        return getattr(em.builder, name)(*values)
 
-    return emit
+    return emits(compute)
 
 
 def in_f32(
-    em: Emitter, type_: Attribute, compute: Callable[[list[Value]], Value], *args: Any
+    em: Emitter, type_: Attribute, compute: Callable[..., Value], *args: Any
 ) -> Value:
     """Compute on f32 copies of f16/bf16 values and round once; others as they are."""
     if not is_narrow_float(type_):
-        return compute(list(args))
-    return narrow(em, compute([widen(em, arg) for arg in args]), type_)
+        return compute(*args)
+    return narrow(em, compute(*[widen(em, arg) for arg in args]), type_)
+
+
+def emits_in_f32(compute: Callable[..., Value]) -> Emit:
+    """As `emits`; f16 and bf16 are computed in f32."""
+
+    def emit(em: Emitter, op: Operation) -> None:
+        (result,) = op.results
+        values = em.all(op.operands)
+        em.set(result, in_f32(em, result.type, partial(compute, em), *values))
+
+    return emit
 
 
 def with_f32_type(type_: Type) -> Type:
@@ -183,7 +195,7 @@ def _float(name: str) -> Emit:
         # A rounded f16 operation must not melt into its neighbour.
         flags = () if is_narrow_float(type_) else ("contract",)
 
-        def compute(args: list[Value]) -> Value:
+        def compute(*args: Value) -> Value:
             return getattr(em.builder, name)(*args, flags=flags)
 
         em.set(op.results[0], in_f32(em, type_, compute, *em.all(op.operands)))
@@ -200,7 +212,7 @@ UNSIGNED_ZERO = ("nsz",)
 
 def _minmax(name: str) -> Emit:
     def emit(em: Emitter, op: Operation) -> None:
-        def compute(args: list[Value]) -> Value:
+        def compute(*args: Value) -> Value:
             type_ = args[0].type
             if name in CHOICES and is_narrow_float(op.results[0].type):
                 return chosen(em, CHOICES[name], *args)
@@ -227,11 +239,8 @@ def chosen(em: Emitter, sign: str, left: Value, right: Value) -> Value:
     return b.select(b.or_(takes_left, no_right), left, right)
 
 
-def _negf(em: Emitter, op: arith.FloatUnaryOp) -> None:
-    def compute(args: list[Value]) -> Value:
-        return em.builder.fneg(args[0])
-
-    em.set(op.result, in_f32(em, op.result.type, compute, *em.all(op.operands)))
+def _negf(em: Emitter, value: Value) -> Value:
+    return em.builder.fneg(value)
 
 
 def _cmpi(em: Emitter, op: arith.CmpiOp) -> None:
@@ -254,10 +263,6 @@ def _cmpf(em: Emitter, op: arith.CmpfOp) -> None:
         ordered, predicate = predicate[0] == "o", _CMPF[predicate[1:]]
     compare = em.builder.fcmp_ordered if ordered else em.builder.fcmp_unordered
     em.set(op.result, compare(predicate, *operands))
-
-
-def _select(em: Emitter, op: arith.SelectOp) -> None:
-    em.set(op.result, em.builder.select(*em.all(op.operands)))
 
 
 def _cast(name: str) -> Emit:
@@ -407,13 +412,13 @@ def _bfloat_bits(value: float) -> int:
 
 TABLE: EmitTable = {
     **division.TABLE,
-    **{cls: _int(name) for cls, name in _INT.items()},
+    **{cls: _method(name) for cls, name in _INT.items()},
     **{cls: _float(name) for cls, name in _FLOAT.items()},
     **{cls: _minmax(name) for cls, name in _MINMAX.items()},
-    arith.NegfOp: _negf,
+    arith.NegfOp: emits_in_f32(_negf),
     arith.CmpiOp: _cmpi,
     arith.CmpfOp: _cmpf,
-    arith.SelectOp: _select,
+    arith.SelectOp: _method("select"),
     arith.ExtfOp: _extf,
     arith.TruncfOp: _truncf,
     arith.ExtsiOp: _cast("sext"),

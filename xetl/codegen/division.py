@@ -8,11 +8,10 @@ lanes that do not count hold anything then.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from xdsl.ir import Operation
-
-from xetl.codegen.emitter import Emit, EmitTable, Emitter
+from xetl.codegen.emitter import Emit, EmitTable, Emitter, emits
 from xetl.codegen.types import Builder, Module, Value, ll, repeated
 from xetl.dialects.upstream import arith
 from xetl.errors import InternalError
@@ -83,10 +82,11 @@ class _Division:
     By 0 both are 0; by -1 the quotient is ``0 - left``.
     """
 
-    def __init__(self, em: Emitter, op: Operation, *, is_signed: bool) -> None:
+    def __init__(
+        self, em: Emitter, left: Value, right: Value, *, is_signed: bool
+    ) -> None:
         self.b = em.builder
-        self.left, self.right = em.all(op.operands)
-        self.is_signed = is_signed
+        self.left, self.right, self.is_signed = left, right, is_signed
         self.type = self.left.type
         self.zero, self.one = (repeated(self.type, number) for number in (0, 1))
         traps = _TRAPS["sdiv" if is_signed else "udiv"]
@@ -119,61 +119,51 @@ class _Division:
         return self.b.select(self.by_zero, self.zero, quotient)
 
 
-def _quotient(*, is_signed: bool) -> Emit:
-    def emit(em: Emitter, op: Operation) -> None:
-        division = _Division(em, op, is_signed=is_signed)
-        em.set(op.results[0], division.finished(division.quotient()))
-
-    return emit
+def _quotient(division: _Division) -> Value:
+    return division.finished(division.quotient())
 
 
-def _remainder(*, is_signed: bool) -> Emit:
-    def emit(em: Emitter, op: Operation) -> None:
-        division = _Division(em, op, is_signed=is_signed)
-        em.set(op.results[0], division.remainder(division.quotient()))
-
-    return emit
+def _remainder(division: _Division) -> Value:
+    return division.remainder(division.quotient())
 
 
-def _floordiv(em: Emitter, op: Operation) -> None:
+def _floordiv(division: _Division) -> Value:
     """One less if something is left and the signs differ; by 2, 4, 8 ... a shift."""
-    b, division = em.builder, _Division(em, op, is_signed=True)
+    b = division.b
     divisors = set(_numbers(division.right))
     if len(divisors) == 1 and (divisor := divisors.pop()).bit_count() == 1 <= divisor:
         bits = repeated(division.type, divisor.bit_length() - 1)
-        em.set(op.results[0], b.ashr(division.left, bits))
-        return
+        return b.ashr(division.left, bits)
     quotient = division.quotient()
     rest = division.remainder(quotient)
     differs = b.icmp_signed("<", b.xor(rest, division.safe), division.zero)
     lower = b.and_(b.icmp_signed("!=", rest, division.zero), differs)
     less = b.sub(quotient, division.one)
-    em.set(op.results[0], division.finished(b.select(lower, less, quotient)))
+    return division.finished(b.select(lower, less, quotient))
 
 
-def _ceildiv(*, is_signed: bool) -> Emit:
+def _ceildiv(division: _Division) -> Value:
     """One more if something is left and the signs agree."""
+    b, quotient = division.b, division.quotient()
+    rest = division.remainder(quotient)
+    higher = b.icmp_signed("!=", rest, division.zero)
+    if division.is_signed:
+        signs = b.xor(rest, division.safe)
+        higher = b.and_(higher, b.icmp_signed(">=", signs, division.zero))
+    more = b.add(quotient, division.one)
+    return division.finished(b.select(higher, more, quotient))
 
-    def emit(em: Emitter, op: Operation) -> None:
-        b, division = em.builder, _Division(em, op, is_signed=is_signed)
-        quotient = division.quotient()
-        rest = division.remainder(quotient)
-        higher = b.icmp_signed("!=", rest, division.zero)
-        if is_signed:
-            signs = b.xor(rest, division.safe)
-            higher = b.and_(higher, b.icmp_signed(">=", signs, division.zero))
-        more = b.add(quotient, division.one)
-        em.set(op.results[0], division.finished(b.select(higher, more, quotient)))
 
-    return emit
+def _emits(give: Callable[[_Division], Value], *, is_signed: bool) -> Emit:
+    return emits(lambda *values: give(_Division(*values, is_signed=is_signed)))
 
 
 TABLE: EmitTable = {
-    arith.DivsiOp: _quotient(is_signed=True),
-    arith.DivuiOp: _quotient(is_signed=False),
-    arith.RemsiOp: _remainder(is_signed=True),
-    arith.RemuiOp: _remainder(is_signed=False),
-    arith.FloordivsiOp: _floordiv,
-    arith.CeildivsiOp: _ceildiv(is_signed=True),
-    arith.CeildivuiOp: _ceildiv(is_signed=False),
+    arith.DivsiOp: _emits(_quotient, is_signed=True),
+    arith.DivuiOp: _emits(_quotient, is_signed=False),
+    arith.RemsiOp: _emits(_remainder, is_signed=True),
+    arith.RemuiOp: _emits(_remainder, is_signed=False),
+    arith.FloordivsiOp: _emits(_floordiv, is_signed=True),
+    arith.CeildivsiOp: _emits(_ceildiv, is_signed=True),
+    arith.CeildivuiOp: _emits(_ceildiv, is_signed=False),
 }

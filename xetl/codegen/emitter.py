@@ -126,6 +126,15 @@ class Emitter:
         return self.builder.call(function, list(operands), fastmath=tuple(flags))
 
 
+def emits(compute: Callable[..., Value]) -> Emit:
+    """Emits operations whose result is ``compute(em, *operands)``."""
+
+    def emit(em: Emitter, op: Operation) -> None:
+        em.set(op.results[0], compute(em, *em.all(op.operands)))
+
+    return emit
+
+
 def constant(value: int) -> Value:
     """An i64 constant."""
     return ll.Constant(I64, value)

@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from xdsl.ir import Operation
-
-from xetl.codegen.arith import in_f32, suffix
-from xetl.codegen.emitter import Emit, EmitTable, Emitter
+from xetl.codegen.arith import emits_in_f32, suffix
+from xetl.codegen.emitter import Emit, EmitTable, Emitter, emits
 from xetl.codegen.types import F32, I32, Value, ll, repeated
 from xetl.dialects.upstream import math
 
@@ -26,8 +24,9 @@ _INTRINSICS = {
     math.CopysignOp: "copysign",
     math.FmaOp: "fma",
     math.RoundOp: "round",
+    math.CtpopOp: "ctpop",
 }
-_COUNTS = {math.CtlzOp: "ctlz", math.CttzOp: "cttz"}
+_DEFINED = {math.AbsiOp: "abs", math.CtlzOp: "ctlz", math.CttzOp: "cttz"}
 _FUNCTIONS = {
     math.ExpOp: "exp",
     math.Exp2Op: "exp2",
@@ -62,46 +61,33 @@ LIBRARY = frozenset(name + end for name in _LIBRARY.values() for end in ("", "f"
 """The C functions that emitted code may call."""
 
 
-def _intrinsic(name: str) -> Emit:
-    def emit(em: Emitter, op: Operation) -> None:
-        def compute(args: Sequence[Value]) -> Value:
-            type_ = args[0].type
-            return em.intrinsic(f"llvm.{name}.{suffix(type_)}", type_, args)
+def intrinsic(name: str) -> Emit:
+    """Emits a call of ``llvm.<name>``."""
 
-        em.set(
-            op.results[0], in_f32(em, op.results[0].type, compute, *em.all(op.operands))
-        )
+    def compute(em: Emitter, *args: Value) -> Value:
+        type_ = args[0].type
+        return em.intrinsic(f"llvm.{name}.{suffix(type_)}", type_, args)
 
-    return emit
+    return emits_in_f32(compute)
 
 
 def _function(name: str) -> Emit:
-    def emit(em: Emitter, op: Operation) -> None:
-        def compute(args: Sequence[Value]) -> Value:
-            type_ = args[0].type
-            element = getattr(type_, "element", type_)
-            function = em.math(name, element, getattr(type_, "count", 1))
-            return em.builder.call(function, args)
+    def compute(em: Emitter, *args: Value) -> Value:
+        type_ = args[0].type
+        element = getattr(type_, "element", type_)
+        function = em.math(name, element, getattr(type_, "count", 1))
+        return em.builder.call(function, args)
 
-        em.set(
-            op.results[0], in_f32(em, op.results[0].type, compute, *em.all(op.operands))
-        )
-
-    return emit
+    return emits_in_f32(compute)
 
 
 def _library(name: str) -> Emit:
-    def emit(em: Emitter, op: Operation) -> None:
-        def compute(args: Sequence[Value]) -> Value:
-            if not isinstance(args[0].type, ll.VectorType):
-                return em.builder.call(_c_function(em, name, args), args)
-            return em.builder.call(_lane_by_lane(em, name, args), args)
+    def compute(em: Emitter, *args: Value) -> Value:
+        is_vector = isinstance(args[0].type, ll.VectorType)
+        find = _lane_by_lane if is_vector else _c_function
+        return em.builder.call(find(em, name, args), args)
 
-        em.set(
-            op.results[0], in_f32(em, op.results[0].type, compute, *em.all(op.operands))
-        )
-
-    return emit
+    return emits_in_f32(compute)
 
 
 def _c_function(em: Emitter, name: str, args: Sequence[Value]) -> Value:
@@ -136,47 +122,24 @@ def _lane_by_lane(em: Emitter, name: str, args: Sequence[Value]) -> Value:
     return made
 
 
-def _rsqrt(em: Emitter, op: math.FloatUnaryOp) -> None:
-    def compute(args: Sequence[Value]) -> Value:
-        type_ = args[0].type
-        root = em.intrinsic(f"llvm.sqrt.{suffix(type_)}", type_, args)
-        count = getattr(type_, "count", None)
-        one = ll.Constant(type_, [1.0] * count if count else 1.0)
-        return em.builder.fdiv(one, root)
-
-    em.set(op.result, in_f32(em, op.result.type, compute, *em.all(op.operands)))
+def _rsqrt(em: Emitter, value: Value) -> Value:
+    root = em.intrinsic(f"llvm.sqrt.{suffix(value.type)}", value.type, [value])
+    return em.builder.fdiv(repeated(value.type, 1.0), root)
 
 
-def _absi(em: Emitter, op: math.IntegerUnaryOp) -> None:
-    (value,) = em.all(op.operands)
-    wraps = ll.Constant(ll.IntType(1), 0)
-    name = f"llvm.abs.{suffix(value.type)}"
-    em.set(op.result, em.intrinsic(name, value.type, [value, wraps]))
+def _defined(name: str) -> Emit:
+    """An intrinsic of integers that is asked to define all: zeros of 0, say."""
 
-
-def _zeros(name: str) -> Emit:
-    """Leading or trailing zeros; all bits of a 0."""
-
-    def emit(em: Emitter, op: Operation) -> None:
-        (value,) = em.all(op.operands)
+    def compute(em: Emitter, value: Value) -> Value:
         full = f"llvm.{name}.{suffix(value.type)}"
-        defined = ll.Constant(ll.IntType(1), 0)
-        em.set(op.results[0], em.intrinsic(full, value.type, [value, defined]))
+        return em.intrinsic(full, value.type, [value, ll.Constant(ll.IntType(1), 0)])
 
-    return emit
-
-
-def _ones(em: Emitter, op: math.IntegerUnaryOp) -> None:
-    (value,) = em.all(op.operands)
-    name = f"llvm.ctpop.{suffix(value.type)}"
-    em.set(op.result, em.intrinsic(name, value.type, [value]))
+    return emits(compute)
 
 
-def _ipowi(em: Emitter, op: math.IntegerBinaryOp) -> None:
+def _ipowi(em: Emitter, base: Value, exponent: Value) -> Value:
     """By squaring, once for each bit; a negative exponent gives 1 / x, truncated."""
-    b = em.builder
-    base, exponent = em.all(op.operands)
-    type_ = base.type
+    b, type_ = em.builder, base.type
     zero, one, minus = (repeated(type_, number) for number in (0, 1, -1))
     is_negative = b.icmp_signed("<", exponent, zero)
     is_odd = b.icmp_signed("!=", b.and_(exponent, one), zero)
@@ -188,16 +151,14 @@ def _ipowi(em: Emitter, op: math.IntegerBinaryOp) -> None:
         uses = b.icmp_signed("!=", b.and_(left, one), zero)
         result = b.select(uses, b.mul(result, base), result)
         base, left = b.mul(base, base), b.lshr(left, one)
-    em.set(op.result, b.select(is_negative, inverse, result))
+    return b.select(is_negative, inverse, result)
 
 
 TABLE: EmitTable = {
-    **{cls: _intrinsic(name) for cls, name in _INTRINSICS.items()},
+    **{cls: intrinsic(name) for cls, name in _INTRINSICS.items()},
     **{cls: _function(name) for cls, name in _FUNCTIONS.items()},
     **{cls: _library(name) for cls, name in _LIBRARY.items()},
-    **{cls: _zeros(name) for cls, name in _COUNTS.items()},
-    math.RsqrtOp: _rsqrt,
-    math.AbsiOp: _absi,
-    math.CtpopOp: _ones,
-    math.IpowiOp: _ipowi,
+    **{cls: _defined(name) for cls, name in _DEFINED.items()},
+    math.RsqrtOp: emits_in_f32(_rsqrt),
+    math.IpowiOp: emits(_ipowi),
 }

@@ -244,7 +244,7 @@ def _combined(em: Emitter, op: memref.AtomicRmwOp, old: Value, value: Value) -> 
     if isinstance(type_, IntegerType | IndexType):
         return em.builder.mul(old, value)
 
-    def compute(args: list[Value]) -> Value:
+    def compute(*args: Value) -> Value:
         if op.kind_name in ("addf", "mulf"):
             return getattr(em.builder, f"f{op.kind_name[:3]}")(*args)
         name = op.kind_name.removesuffix("f")

@@ -11,7 +11,7 @@ from typing import Any
 from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Attribute
 
-from xetl.codegen.arith import UNSIGNED_ZERO, in_f32, narrow, suffix, widen
+from xetl.codegen.arith import UNSIGNED_ZERO, narrow, suffix, widen
 from xetl.codegen.emitter import (
     EmitTable,
     Emitter,
@@ -21,6 +21,7 @@ from xetl.codegen.emitter import (
     splat,
     vector_of,
 )
+from xetl.codegen.math import intrinsic
 from xetl.codegen.types import (
     I32,
     I64,
@@ -86,14 +87,6 @@ def _shuffle(em: Emitter, op: vector.ShuffleOp) -> None:
 def _bitcast(em: Emitter, op: vector.BitcastOp) -> None:
     value, to = em.get(op.operands[0]), llvm_type(op.result.type)
     em.set(op.result, value if value.type == to else em.builder.bitcast(value, to))
-
-
-def _fma(em: Emitter, op: vector.FmaOp) -> None:
-    def compute(args: list[Value]) -> Value:
-        type_ = args[0].type
-        return em.intrinsic(f"llvm.fma.{suffix(type_)}", type_, args)
-
-    em.set(op.result, in_f32(em, op.result.type, compute, *em.all(op.operands)))
 
 
 def _reduction(em: Emitter, op: vector.ReductionOp) -> None:
@@ -298,7 +291,7 @@ TABLE: EmitTable = {
     vector.FromElementsOp: _from_elements,
     vector.ShuffleOp: _shuffle,
     vector.BitcastOp: _bitcast,
-    vector.FmaOp: _fma,
+    vector.FmaOp: intrinsic("fma"),
     vector.ReductionOp: _reduction,
     vector.CreateMaskOp: _create_mask,
     vector.LoadOp: _load,

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc, ModuleOp, StringAttr
 from xdsl.ir import Attribute, Block, Dialect, Operation, Region
+from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import ParseError, VerifyException
 
 from xetl.errors import IRError, suggest
@@ -136,8 +137,7 @@ def _merge_blocks(text: str, region: Region) -> bool:
 def _append(entry: Block, branch: cf.BrOp, target: Block) -> None:
     for argument, value in zip(target.args, branch.dest_operands):
         argument.replace_all_uses_with(value)
-    branch.detach()
-    branch.erase()
+    Rewriter.erase_op(branch)
     for op in list(target.ops):
         op.detach()
         entry.add_op(op)

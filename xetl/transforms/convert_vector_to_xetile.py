@@ -22,6 +22,7 @@ from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
+from xdsl.rewriter import Rewriter
 
 from xetl.dialects.base import shape_of, vector_type
 from xetl.dialects.upstream import memref, vector
@@ -87,5 +88,4 @@ class ConvertVectorToXetilePass(Pass):
         apply_rules(op, _RULES)
         for view in reversed(operations_in(op, memref.SubviewOp)):
             if not view.result.uses:
-                view.detach()
-                view.erase()
+                Rewriter.erase_op(view)

@@ -17,6 +17,7 @@ from collections.abc import Hashable
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation
+from xdsl.rewriter import Rewriter
 from xdsl.traits import Commutative, IsolatedFromAbove
 
 from xetl.analysis.memory import is_pure
@@ -72,10 +73,7 @@ def _merge(op: Operation, scope: _Scope) -> None:
     earlier = scope.find_or_add(_key(op), op)
     if earlier is None:
         return
-    for old, new in zip(op.results, earlier.results):
-        old.replace_all_uses_with(new)
-    op.detach()
-    op.erase()
+    Rewriter.replace_op(op, [], earlier.results)
 
 
 class CSEPass(Pass):

@@ -13,6 +13,7 @@ after:
 from __future__ import annotations
 
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.rewriter import Rewriter
 
 from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import AssertOp, BreakpointOp
@@ -36,5 +37,4 @@ class DropBreakpointsPass(Pass):
                 )
             elif each.assumed is None:
                 continue
-            each.detach()
-            each.erase()
+            Rewriter.erase_op(each)

@@ -383,8 +383,7 @@ def _conversion(op: Operation) -> Callable[[Builder], SSAValue] | None:
 
 
 def _replace(op: Operation, make: Callable[[Builder], SSAValue]) -> None:
-    op.results[0].replace_all_uses_with(make(Builder.before(op)))
-    Rewriter.erase_op(op)
+    Rewriter.replace_op(op, [], [make(Builder.before(op))])
 
 
 # Types ------------------------------------------------------------------------------

@@ -32,6 +32,7 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.rewriter import Rewriter
 
 from xetl.dialects import xetile
 from xetl.dialects.base import Index, vector_type
@@ -53,9 +54,7 @@ class ExpandSortsPass(Pass):
         for each in operations_in(op, xetile.TileSortOp):
             alone = each.source_type.get_shape()[each.dim] == 1
             found = each.source if alone else _Network(each).sorted()
-            each.result.replace_all_uses_with(found)
-            each.detach()
-            each.erase()
+            Rewriter.replace_op(each, [], [found])
 
 
 class _Network:

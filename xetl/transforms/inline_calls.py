@@ -17,6 +17,7 @@ from typing import TypeAlias
 
 from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc, ModuleOp
 from xdsl.ir import Operation, SSAValue
+from xdsl.rewriter import Rewriter
 
 from xetl.dialects.upstream import func, gpu
 from xetl.dialects.walk import operations_in
@@ -91,8 +92,7 @@ def _inline(call: func.CallOp, function: Function) -> None:
         for inner in new.walk():
             _locate(inner, call)
         block.insert_op_before(new, call)
-    call.detach()
-    call.erase()
+    Rewriter.erase_op(call)
 
 
 def _locate(op: Operation, call: func.CallOp) -> None:
@@ -109,5 +109,4 @@ def _locate(op: Operation, call: func.CallOp) -> None:
 def _remove(function: Function) -> None:
     if isinstance(function, gpu.FuncOp) and function.is_kernel:
         return
-    function.detach()
-    function.erase()
+    Rewriter.erase_op(function)

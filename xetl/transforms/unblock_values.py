@@ -81,9 +81,7 @@ def _rewrite(
     stuck: Set[SSAValue],
 ) -> None:
     if isinstance(op, xetile.TilePackOp | xetile.TileUnpackOp):
-        op.result.replace_all_uses_with(op.source)
-        op.detach()
-        op.erase()
+        Rewriter.replace_op(op, [], [op.source])
         return
     if isinstance(op, xetile.TileReduceOp):
         op.reduction_dims = dense_i64(_dims(op, op.dims))

@@ -19,6 +19,7 @@ from collections.abc import Iterable
 
 from xdsl.dialects.builtin import ModuleOp, f32, f64
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.rewriter import Rewriter
 
 from xetl.analysis.memory import is_dead, is_second_barrier
 from xetl.dialects.base import element_type
@@ -86,9 +87,7 @@ def _fold_op(op: Operation) -> bool:
         folded = _materialize(folded, result, op)
     elif result.name_hint is not None and folded.name_hint is None:
         folded.name_hint = result.name_hint
-    result.replace_all_uses_with(folded)
-    op.detach()
-    op.erase()
+    Rewriter.replace_op(op, [], [folded])
     return True
 
 
@@ -162,8 +161,7 @@ def _inline(op: Operation, region: Region) -> Operation:
     last = body.last_op
     yielded = list(last.operands) if last is not None else []
     if last is not None:
-        last.detach()
-        last.erase()
+        Rewriter.erase_op(last)
     first = _move_before(body, op)
     _replace(op, yielded)
     return first or following or op
@@ -180,10 +178,7 @@ def _move_before(body: Block, op: Operation) -> Operation | None:
 
 def _replace(op: Operation, values: Iterable[SSAValue]) -> Operation:
     """Erase ``op`` in favour of ``values``; gives ``op``, which is gone."""
-    for result, value in zip(op.results, list(values)):
-        result.replace_all_uses_with(value)
-    op.detach()
-    op.erase()
+    Rewriter.replace_op(op, [], list(values))
     return op
 
 
@@ -195,8 +190,7 @@ def _erase_dead(region: Region) -> bool:
             for nested in op.regions:
                 changed |= _erase_dead(nested)
             if is_dead(op) or is_second_barrier(op):
-                op.detach()
-                op.erase()
+                Rewriter.erase_op(op)
                 changed = True
     return changed
 

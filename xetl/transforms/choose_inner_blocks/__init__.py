@@ -87,6 +87,4 @@ def merge_uniform(copies: Copies) -> None:
         for op in group:
             first = kept.setdefault(op.results[0].type, op)
             if first is not op:
-                op.results[0].replace_all_uses_with(first.results[0])
-                op.detach()
-                op.erase()
+                Rewriter.replace_op(op, [], [first.results[0]])

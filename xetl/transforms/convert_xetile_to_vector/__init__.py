@@ -30,6 +30,7 @@ from xdsl.dialects.builtin import (
     i1,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.rewriter import Rewriter
 
 from xetl.dialects import xetile
 from xetl.dialects.base import element_type, ints_of, vector_type, with_element
@@ -289,9 +290,7 @@ def _convert(function: Operation) -> None:
         assert op.parent is not None
         new = rule(op, Builder.before(op))
         new.name_hint = op.results[0].name_hint
-        op.results[0].replace_all_uses_with(new)
-        op.detach()
-        op.erase()
+        Rewriter.replace_op(op, [], [new])
     tiles = Descriptors(_replaceable(function))
     for region in function.regions:
         for block in region.blocks:

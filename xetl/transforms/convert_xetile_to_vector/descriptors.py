@@ -17,6 +17,7 @@ from xdsl.dialects.builtin import (
     VectorType,
 )
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue, Use
+from xdsl.rewriter import Rewriter
 
 from xetl.analysis.affine import is_non_negative
 from xetl.analysis.axes import defined_by, tile_classes
@@ -82,8 +83,7 @@ def replace_tiles(block: Block, tiles: Descriptors, access: Access) -> None:
             continue
         dead.append(op)
     for op in reversed(dead):
-        op.detach()
-        op.erase()
+        Rewriter.erase_op(op)
 
 
 def _carries(op: Operation, tiles: Descriptors) -> bool:

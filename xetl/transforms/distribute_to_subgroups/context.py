@@ -11,7 +11,7 @@ from math import prod
 
 from xdsl.dialects.builtin import IntegerAttr, MemRefType, i8, i64
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
-from xdsl.rewriter import InsertPoint
+from xdsl.rewriter import InsertPoint, Rewriter
 
 from xetl.dialects.base import Index
 from xetl.dialects.kinds_of_types import is_memref
@@ -152,9 +152,7 @@ class Subgroups(Builder):
         else:
             # Where the old one stands, as that is ahead of all who use it.
             Builder.before(old).add(new)
-            old.result.replace_all_uses_with(new.result)
-            old.detach()
-            old.erase()
+            Rewriter.replace_op(old, [], [new.result])
         self._scratch = new
         return new.result
 

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Block, Operation, SSAValue
-from xdsl.rewriter import InsertPoint
+from xdsl.rewriter import InsertPoint, Rewriter
 
 from xetl.dialects.base import vector_type
 from xetl.dialects.xetile import TileType
@@ -83,8 +83,7 @@ class Distributor:
     def finish(self) -> None:
         """Remove what has been replaced, users first."""
         for op in reversed(self._replaced):
-            op.detach()
-            op.erase(safe_erase=False)
+            Rewriter.erase_op(op, safe_erase=False)
         self._replaced.clear()
 
     # Control flow, see `xetl.ir.conversion` ------------------------------------------

@@ -276,8 +276,7 @@ def _forall(build: Builder, op: scf.ForallOp) -> Values:
     body = op.region.block
     end = body.last_op
     assert end is not None
-    end.detach()
-    end.erase()
+    Rewriter.erase_op(end)
     return _nest(build, body, list(zip(*op.mixed_bounds)), [], lambda b, carried: [])
 
 
@@ -317,8 +316,7 @@ def _move_and_end(source: Block, build: Builder) -> Values:
     end = source.last_op
     assert end is not None
     values = list(end.operands)
-    end.detach()
-    end.erase()
+    Rewriter.erase_op(end)
     _move(source, build)
     return values
 

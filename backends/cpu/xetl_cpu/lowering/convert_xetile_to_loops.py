@@ -20,6 +20,7 @@ from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.rewriter import Rewriter
 
 from xetl.dialects import xetile
 from xetl.dialects.base import Index, memref_type
@@ -85,8 +86,7 @@ class ConvertXetileToLoopsPass(Pass):
             lower_block(state, body)
             tell_passes(state)
             for dead in reversed(state.dead):
-                dead.detach()
-                dead.erase(safe_erase=False)
+                Rewriter.erase_op(dead, safe_erase=False)
 
 
 _TERMINATORS = (scf.YieldOp, scf.ReduceOp, scf.ConditionOp)

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from xdsl.ir import Operation
 
 from xetl.codegen import arith as core
-from xetl.codegen.arith import in_f32, narrow
+from xetl.codegen.arith import emits_in_f32, narrow
 from xetl.codegen.emitter import Emit, splat
 from xetl.codegen.math import FUNCTIONS
 from xetl.codegen.types import (
@@ -50,19 +50,13 @@ def _is_bool(type_: Type) -> bool:
 
 
 def _combining(kind: str) -> Emit:
-    def emit(em: KernelEmitter, op: Operation) -> None:
-        left, right = em.all(op.operands)
-        if kind == "sub":
-            same = em.builder.xor if _is_bool(left.type) else em.builder.sub
-            em.set(op.results[0], same(left, right))
-            return
+    def compute(em: KernelEmitter, left: Value, right: Value) -> Value:
+        if kind != "sub":
+            return combine(em, kind, left, right)
+        same = em.builder.xor if _is_bool(left.type) else em.builder.sub
+        return same(left, right)
 
-        def compute(args: list[Value]) -> Value:
-            return combine(em, kind, *args)
-
-        em.set(op.results[0], in_f32(em, op.results[0].type, compute, left, right))
-
-    return emit
+    return emits_in_f32(compute)
 
 
 # Comparisons and choices ------------------------------------------------------------
@@ -159,16 +153,11 @@ def _trunci(em: KernelEmitter, op: arith.TrunciOp) -> None:
 
 
 def _function(name: str) -> Emit:
-    def emit(em: KernelEmitter, op: Operation) -> None:
-        def compute(args: list[Value]) -> Value:
-            type_ = opencl_type(args[0].type)
-            return em.call(function(name, type_, *[type_] * len(args)), args)
+    def compute(em: KernelEmitter, *args: Value) -> Value:
+        type_ = opencl_type(args[0].type)
+        return em.call(function(name, type_, *[type_] * len(args)), args)
 
-        em.set(
-            op.results[0], in_f32(em, op.results[0].type, compute, *em.all(op.operands))
-        )
-
-    return emit
+    return emits_in_f32(compute)
 
 
 _ERF_NEAR = (
@@ -224,15 +213,11 @@ def erf_of_f32(em: KernelEmitter, x: Value) -> Value:
     return b.select(is_far, outer, near)
 
 
-def _erf(em: KernelEmitter, op: Operation) -> None:
-    def compute(args: list[Value]) -> Value:
-        (x,) = args
-        if getattr(x.type, "element", x.type) == F32:
-            return erf_of_f32(em, x)
-        type_ = opencl_type(x.type)
-        return em.call(function("erf", type_, type_), args)
-
-    em.set(op.results[0], in_f32(em, op.results[0].type, compute, *em.all(op.operands)))
+def _erf(em: KernelEmitter, x: Value) -> Value:
+    if getattr(x.type, "element", x.type) == F32:
+        return erf_of_f32(em, x)
+    type_ = opencl_type(x.type)
+    return em.call(function("erf", type_, type_), [x])
 
 
 TABLE: Table = {
@@ -244,5 +229,5 @@ TABLE: Table = {
     arith.SitofpOp: _int_to_float("sitofp"),
     arith.UitofpOp: _int_to_float("uitofp"),
     **{cls: _function(name) for cls, name in FUNCTIONS.items()},
-    math.ErfOp: _erf,
+    math.ErfOp: emits_in_f32(_erf),
 }

@@ -19,6 +19,7 @@ from collections.abc import Callable
 
 from xdsl.dialects.builtin import DenseArrayBase, IndexType, ModuleOp, i64
 from xdsl.ir import Block, Operation, SSAValue
+from xdsl.rewriter import Rewriter
 
 from xetl.analysis.memory import is_dead
 from xetl.dialects.base import ints_of
@@ -137,8 +138,7 @@ class _Shift:
             owner = todo.pop().owner
             if isinstance(owner, Operation) and owner.parent and is_dead(owner):
                 todo += owner.operands
-                owner.detach()
-                owner.erase()
+                Rewriter.erase_op(owner)
 
     def _moved(self, x: SSAValue, columns: SSAValue) -> SSAValue:
         """A place some columns on; places at constant distances stay so."""

@@ -50,17 +50,12 @@ def _gather(kernel: simt.FuncOp) -> None:
     # Inner branches first: their barriers come to stand in the outer ones.
     for op in reversed(list(kernel.walk())):
         if isinstance(op, simt.BarrierArriveOp):
-            _drop(op)
+            Rewriter.erase_op(op)
         elif isinstance(op, scf.IfOp):
             _cut(op)
     for op in operations_in(kernel, *_MET):
         Rewriter.insert_op(simt.BarrierOp(location=op.location), InsertPoint.before(op))
-        _drop(op)
-
-
-def _drop(op: Operation) -> None:
-    op.detach()
-    op.erase()
+        Rewriter.erase_op(op)
 
 
 def _cut(op: scf.IfOp) -> None:
@@ -80,7 +75,7 @@ def _cut(op: scf.IfOp) -> None:
     Rewriter.insert_op(made, here)
     for old, new in zip(op.res, made.res, strict=True):
         old.replace_all_uses_with(new)
-    _drop(op)
+    Rewriter.erase_op(op)
 
 
 def _branch(

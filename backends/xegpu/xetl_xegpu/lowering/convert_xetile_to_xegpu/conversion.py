@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from xdsl.dialects.builtin import IndexType, LocationAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
-from xdsl.rewriter import InsertPoint
+from xdsl.rewriter import InsertPoint, Rewriter
 
 from xetl.analysis.ranges import Ranges
 from xetl.devices import Device
@@ -285,8 +285,7 @@ class Converter:
     def finish(self) -> None:
         """Remove what has been replaced, users first."""
         for op in reversed(self._replaced):
-            op.detach()
-            op.erase(safe_erase=False)
+            Rewriter.erase_op(op, safe_erase=False)
         self._replaced.clear()
 
     def refusal(self, op: Operation, message: str, help: str = "") -> Exception:

@@ -36,6 +36,7 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.rewriter import Rewriter
 
 from xetl.devices import Device, find_device
 from xetl.dialects.base import Index, ints_of, memref_type
@@ -132,8 +133,7 @@ class DistributeToLanesPass(Pass):
                 if isinstance(kernel, gpu.FuncOp) and kernel.is_kernel:
                     made = _lower_kernel(kernel, device)
                     op.body.block.insert_op_before(made, module)
-            module.detach()
-            module.erase(safe_erase=False)
+            Rewriter.erase_op(module, safe_erase=False)
 
 
 def _lower_block(lanes: Lanes, block: Block) -> None:
