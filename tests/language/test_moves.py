@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -234,12 +236,45 @@ def test_reduce_by_a_function(backend: str) -> None:
     np.testing.assert_array_equal(found, np.broadcast_to(a.max(1)[:, None], a.shape))
 
 
+@ALL
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("shape", [(1, 1), (4, 10), (7, 3)])
+def test_reduce_of_pairs_in_order(
+    shape: tuple[int, int], axis: int, backend: str
+) -> None:
+    a, gate = matrix("f64", shape), np.abs(matrix("f64", shape, seed=1)) / 9
+    expected = np.zeros(shape[1 - axis])
+    for row, factor in zip(np.moveaxis(a, axis, 0), np.moveaxis(gate, axis, 0)):
+        expected = expected * factor + row
+    total = lambda a, b: xetile.reduce((b, a), axis, linear)[1]  # noqa: E731
+    wide = lambda a, b: (  # noqa: E731
+        a * 0 + (total(a, b)[:, None] if axis else total(a, b)[None, :])
+    )
+    found = computed(wide, a, gate, "f64", backend)
+    expected = np.broadcast_to(np.expand_dims(expected, axis), shape)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_reduce_moves_each_element_once_per_halving() -> None:
+    """Not the whole matrix in each step, as a scan does."""
+    v = np.ones(32, np.float32)
+    total = lambda v: v * 0 + xetile.reduce(v, 0, lambda x, y: x + y)  # noqa: E731
+    text = of_a_line.ir("xetile", v, v, total, N=32)
+    moved = re.findall(r"load_gather .*-> vector<(\d+)x1xf32>", text)
+    assert 32 <= sum(map(int, moved)) <= 2 * 32
+
+
 @BOTH
-def test_masks_as_any_and_all(backend: str) -> None:
+@pytest.mark.parametrize("form", ["function", "method"])
+def test_masks_as_any_and_all(form: str, backend: str) -> None:
     a = matrix("i32", (4, 6))
     masks = lambda a, b: xetile.where(  # noqa: E731
         xetile.any(a > 40, 1)[:, None], xetile.where(xetile.all(a, 0), a, -a), a * 2
     )
+    if form == "method":
+        masks = lambda a, b: xetile.where(  # noqa: E731
+            (a > 40).any(1)[:, None], xetile.where(a.all(0), a, -a), a * 2
+        )
     found = computed(masks, a, a, "i32", backend)
     expected = np.where((a > 40).any(1)[:, None], np.where(a.all(0), a, -a), a * 2)
     np.testing.assert_array_equal(found, expected)

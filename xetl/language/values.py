@@ -83,6 +83,8 @@ class Vector:
     prod = reductions.prod
     max = reductions.max
     min = reductions.min
+    any = reductions.any
+    all = reductions.all
     argmax = reductions.argmax
     argmin = reductions.argmin
     cumsum = reductions.cumsum

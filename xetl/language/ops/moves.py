@@ -55,16 +55,26 @@ def memory_for(v: Vector) -> Array:
 @composite
 def exchange(memory: Array, v: Vector, place: Vector, dim: int) -> Vector:
     """The elements of a matrix at ``place`` along ``dim``, by way of ``memory``."""
+    return exchanged(memory, v, (place,), dim)[0]
+
+
+@composite
+def exchanged(
+    memory: Array, v: Vector, places: tuple[Vector, ...], dim: int
+) -> tuple[Vector, ...]:
+    """The elements of a matrix at each of ``places`` along ``dim``.
+
+    ``memory`` is as large as the matrix, or larger; what is outside of it gives 0.
+    """
     store_tile(storable(v), init_tile(memory, [0, 0], v.shape))
     barrier()
-    if dim == 0:
-        columns = arange(v.shape[1])[None, :]
-        found = load_gather(init_tile(memory, [place, columns]))
-    else:
-        rows = arange(v.shape[0])[:, None]
-        found = load_gather(init_tile(memory, [rows, place]))
+    other = along(v.shape[1 - dim], 1 - dim)
+    found: tuple[Vector, ...] = ()
+    for place in places:
+        indices = [place, other] if dim == 0 else [other, place]
+        found = (*found, load_gather(init_tile(memory, indices)).to(v.dtype))
     barrier()
-    return found.to(v.dtype)
+    return found
 
 
 @composite

@@ -13,9 +13,9 @@ from xetl.language.ops.moves import (
     as_matrix,
     dim_of,
     exchange,
+    exchanged,
     flip,
     memory_for,
-    slice_rows,
 )
 from xetl.language.ops.program import next_power_of_2, static_assert, static_range
 from xetl.language.ops.reductions import element
@@ -74,6 +74,27 @@ def _scanned(values: Vectors, dim: int, combine: Combine) -> Vectors:
 
 
 @composite
+def _folded(values: Vectors, combine: Combine) -> Vectors:
+    """Combine neighbouring rows until one is left, in log2(n) steps."""
+    memories: tuple[Any, ...] = ()
+    for v in values:
+        memories = (*memories, memory_for(v))
+    extent = values[0].shape[0]
+    for _ in static_range(int(log2(next_power_of_2(extent)))):
+        first = 2 * along((extent + 1) // 2, 0)
+        lefts: Vectors = ()
+        rights: Vectors = ()
+        for memory, v in zip(memories, values):
+            left, right = exchanged(memory, v, (first, first + 1), 0)
+            lefts, rights = (*lefts, left), (*rights, right)
+        both: Vectors = ()
+        for left, new in zip(lefts, _combined(combine, lefts, rights)):
+            both = (*both, where(first + 1 < extent, new, left) if extent % 2 else new)
+        values, extent = both, (extent + 1) // 2
+    return values
+
+
+@composite
 def _as_matrices(values: Vectors, axis: int, reverse: bool) -> Vectors:
     """Vectors of one shape as matrices; reversed along the axis if asked for."""
     matrices: Vectors = ()
@@ -119,9 +140,11 @@ def reduce(value: Any, axis: int, combine: Combine) -> Any:
     """
     values = _listed(value)
     dim = dim_of(values[0], axis, "the values have rank")
+    rows: Vectors = ()
+    for v in _as_matrices(values, axis, False):
+        rows = (*rows, v if dim == 0 else v.T)
     result: tuple[Any, ...] = ()
-    for v in _scanned(_as_matrices(values, axis, False), dim, combine):
-        last = slice_rows(v, v.shape[dim] - 1, v.shape[dim], dim)
-        flat = reshape(last, v.shape[1 - dim])
+    for v in _folded(rows, combine):
+        flat = reshape(v, v.shape[1])
         result = (*result, element(flat, 0) if values[0].ndim == 1 else flat)
     return result if isinstance(value, tuple) else result[0]
