@@ -100,7 +100,17 @@ def conditions(n, x, flag):
     )
 
 
-SCALARS = [arithmetic_of_ints, bits_of_ints, floats, conditions]
+def functions_of_operators(n, x, flag):
+    return (pow(n, 2), pow(x, 2), *divmod(n, 3), *divmod(x, 2), *divmod(7, 2))
+
+
+SCALARS = [
+    arithmetic_of_ints,
+    bits_of_ints,
+    floats,
+    conditions,
+    functions_of_operators,
+]
 
 
 @proves("Python subset")

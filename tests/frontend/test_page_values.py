@@ -266,6 +266,8 @@ def test_shapes(backend):
     same(run(lambda a, b: a.reshape(6, 4).T), a.reshape(6, 4).T)
     same(run(lambda a, b: xetile.reshape(a.reshape(24), (4, 6))), a)
     same(run(lambda a, b: a.T.reshape((4, 6))), a.T.reshape(4, 6))
+    same(run(lambda a, b: a.T.reshape(4, -1)), a.T.reshape(4, 6))
+    same(run(lambda a, b: xetile.reshape(a.reshape(-1), (-1, 6))), a)
     same(
         run(lambda a, b: a.sum(0)[None, :] + a.sum(1)[:, None]),
         a.sum(0) + a.sum(1)[:, None],

@@ -27,10 +27,13 @@ from xetl.frontend.types import (
     items_of,
     show_shape,
 )
+from xetl.imports import late
 from xetl.language.contents import is_opaque
 from xetl.language.dtypes import DType
 from xetl.language.reads import UnreadableError
 from xetl.records import record
+
+_advice_on_parameter = late("xetl.language.other_names", "advice_on_parameter")
 
 
 @record(frozen=True)
@@ -340,7 +343,8 @@ def _check_keyword(
             "X0104",
             f"`{name}` has no parameter `{keyword}`",
             arg.node,
-            help=did_you_mean(keyword, known)
+            help=_advice_on_parameter(keyword, known)
+            or did_you_mean(keyword, known)
             or f"its parameters are {', '.join(known)}",
         )
     if keyword in bound:

@@ -39,7 +39,8 @@ def _no_target(ctx: Context, target: ast.expr) -> CompileError:
         "X0404",
         "only names and elements of arrays can be assigned to in a kernel",
         target,
-        help="write memory with xetile.store_tile(value, tile)",
+        help="write memory with xetile.store_tile(value, tile); of a vector make a new"
+        " one: xetile.where(mask, new, v)",
     )
 
 

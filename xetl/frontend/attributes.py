@@ -110,10 +110,11 @@ def _no_attribute(ctx: Context, owner: Value, node: ast.Attribute) -> Exception:
     if isinstance(owner, Record):
         known, what = owner.names, f"`{text}`, {describe(owner)},"
     advice = did_you_mean(node.attr, known)
-    if isinstance(owner, ModuleType):
+    if isinstance(owner, ModuleType | Vector):
         advice = _advice_on(node.attr, ops.__all__) or advice
     if is_scalar(owner) and node.attr in _ARRAY:
-        advice = f"`{text}` is {describe(owner)}: pass an array"
+        wanted = "a vector" if ctx.frame.hidden else "an array"
+        advice = f"`{text}` is {describe(owner)}: pass {wanted}"
     if isinstance(owner, Tile) and node.attr in _VECTOR:
         advice = "load the tile first: xetile.load_tile(...)"
     if isinstance(owner, Vector) and node.attr in ("astype", "type"):

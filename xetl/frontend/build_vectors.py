@@ -140,12 +140,17 @@ def _reshape(call: Call) -> Vector | Array:
         return reshape_array(call, array, _given_sizes(call))
     value = call.vector("v")
     shape = _new_shape(call)
-    if len(shape) not in (1, 2) or count(shape) != count(value.shape):
+    if shape.count(-1) == 1:
+        rest, more = divmod(count(value.shape), -count(shape) or 1)
+        shape = shape if more else tuple(rest if e == -1 else e for e in shape)
+    fits = min(shape, default=0) > 0 and count(shape) == count(value.shape)
+    if len(shape) not in (1, 2) or not fits:
         raise call.error(
             "X0209",
             f"{show_shape(value.shape)} cannot be reshaped to {show_shape(shape)}",
             label=f"{count(value.shape)} elements",
-            help="ranks are 1 and 2, and the number of elements stays",
+            help="ranks are 1 and 2, and the number of elements stays;"
+            " one extent may be -1: what is left",
         )
     result = shape_cast(call.ctx, value, shape)
     return _with_map(call, result)

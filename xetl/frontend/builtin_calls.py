@@ -11,7 +11,17 @@ from xetl.frontend import arithmetic
 from xetl.frontend.arguments import Arg, Given, check_readable, wrong_kind
 from xetl.frontend.casts import absolute, to_float, to_int
 from xetl.frontend.context import Context
-from xetl.frontend.operators import ADD, AND, MAXIMUM, MINIMUM, OR, Binary
+from xetl.frontend.operators import (
+    ADD,
+    AND,
+    FLOORDIV,
+    MAXIMUM,
+    MINIMUM,
+    MOD,
+    OR,
+    POW,
+    Binary,
+)
 from xetl.frontend.types import (
     Array,
     Range,
@@ -242,6 +252,21 @@ def _on_constants(function: Callable[..., Any]) -> BuiltinHandler:
     return handler
 
 
+def _by_operators(function: Callable[..., Any], *ops: Binary) -> BuiltinHandler:
+    """Of values of the run: what each operator gives."""
+
+    def handler(ctx: Context, given: Given, node: ast.Call) -> Value:
+        constant = all(is_constant(arg.value) for arg in given.positional)
+        if constant or len(given.positional) != 2:
+            return _on_constants(function)(ctx, given, node)
+        _no_keywords(ctx, function.__name__, given)
+        one, other = given.positional
+        found = [arithmetic.binary(ctx, op, one, other) for op in ops]
+        return tuple(found) if len(found) > 1 else found[0]
+
+    return handler
+
+
 BUILTINS: dict[Callable[..., Any], BuiltinHandler] = {
     range: _range,
     min: _extremum(MINIMUM, "min"),
@@ -261,6 +286,6 @@ BUILTINS: dict[Callable[..., Any], BuiltinHandler] = {
     isinstance: _isinstance,
     str: _on_constants(str),
     tuple: _on_constants(tuple),
-    divmod: _on_constants(divmod),
-    pow: _on_constants(pow),
+    divmod: _by_operators(divmod, FLOORDIV, MOD),
+    pow: _by_operators(pow, POW),
 }

@@ -34,7 +34,10 @@ INSTEAD: dict[str, str] = {
     "bincount": "histogram",
     **dict.fromkeys(("logical_or", "reduce_or"), "any, or `a | b`"),
     **dict.fromkeys(("logical_and", "reduce_and"), "all, or `a & b`"),
-    **dict.fromkeys(("view", "bitcast"), "Vector: `v.to(dtype, bitcast=True)`"),
+    **dict.fromkeys(
+        ("view", "bitcast"),
+        "Vector: `v.to(dtype, bitcast=True)` for the bits, `v.reshape(shape)`",
+    ),
     **dict.fromkeys(("debug_barrier", "syncthreads"), "barrier"),
     "clip": "clamp",
     **dict.fromkeys(
@@ -59,8 +62,35 @@ MISSING: dict[str, str] = {
     "`xetile.exp(v - v.max(1, keepdims=True))`",
     "xor_sum": 'use xetile.tile_reduce("xor", v, axis)',
     "linspace": "multiply xetile.arange",
+    "mean": "write `v.sum(axis) / n`, n the number of elements that count",
+    **dict.fromkeys(
+        ("ravel", "flatten"),
+        "write `xetile.reshape(v, (n,))`, n the number of elements",
+    ),
+    **dict.fromkeys(("expand_dims", "unsqueeze"), "write `v[:, None]` or `v[None, :]`"),
+    "squeeze": "write `xetile.reshape(v, (n,))`, or reduce with keepdims=False",
+    "range": "write `range(...)`, or xetile.static_range(...) to unroll",
+    **dict.fromkeys(
+        ("math", "libdevice", "extra"), "xetile has the functions: xetile.exp, say"
+    ),
+    "swizzle2d": "compute with xetile.program_id",
+    **dict.fromkeys(
+        ("max_contiguous", "max_constancy"), "leave it out: a tile is contiguous"
+    ),
 }
 """By name: what stands for an operation that the language does not have."""
+
+PARAMETERS: dict[str, str] = {
+    "other": "padding",
+    "mask": "leave it out at the edges of an array, where a tile loads `padding` and "
+    "stores nothing; elsewhere take load_gather or store_scatter",
+    "boundary_check": "leave it out: what is outside of the array is never touched",
+    "padding_option": "padding",
+    **dict.fromkeys(("dim", "dims"), "axis"),
+    "combine_fn": "combine",
+    "input": "v",
+}
+"""By the name of a parameter elsewhere: that of ours, or what to do."""
 
 MODULES: dict[str, str] = {
     **dict.fromkeys(("tl", "triton"), "the language is `from xetl import xetile`"),
@@ -68,6 +98,17 @@ MODULES: dict[str, str] = {
     "xt": "the language is `from xetl import xetile`",
 }
 """By the name of a module that was not imported: what to import."""
+
+
+def advice_on_parameter(name: str, known: list[str]) -> str | None:
+    """What to write for a parameter called ``name`` elsewhere; None: nobody does.
+
+    ``known`` are the parameters of the operation.
+    """
+    instead = PARAMETERS.get(name)
+    if instead in known:
+        return f"use `{instead}`"
+    return instead if instead and " " in instead else None
 
 
 def advice_on(name: str, known: list[str]) -> str | None:

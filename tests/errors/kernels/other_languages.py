@@ -84,3 +84,51 @@ def wrong_mask_shape(X: "f32 1"):
 def wrong_number_for_an_array(X: "f32 2", dst: "i64"):
     xetile.zeros((8, 8), dst.dtype)  # ERROR: X0102 `dst` has no attribute `dtype`
     # CHECK: pass an array
+
+
+def wrong_range_of_triton(X: "f32 2"):
+    for i in xetile.range(0, 4, num_stages=2):  # ERROR: X0102 `xetile` has no attribute `range`
+        X[i, 0] = 1.0
+    # CHECK: write `range(...)`, or xetile.static_range(...) to unroll
+
+
+def wrong_module_of_functions(X: "f32 2"):
+    xetile.math.exp(X[0, 0])  # ERROR: X0102 `xetile` has no attribute `math`
+    # CHECK: xetile has the functions: xetile.exp, say
+
+
+def wrong_method(X: "f32 2"):
+    xetile.zeros((8, 8)).exp()  # ERROR: X0102 `xetile.zeros((8, 8))`, f32 (8, 8), has no attribute `exp`
+    # CHECK: use xetile.exp
+
+
+def wrong_method_of_numpy(X: "f32 2"):
+    xetile.zeros((8, 8)).mean(0)  # ERROR: X0102 `xetile.zeros((8, 8))`, f32 (8, 8), has no attribute `mean`
+    # CHECK: write `v.sum(axis) / n`
+
+
+def wrong_other(X: "f32 2"):
+    xetile.load_tile(xetile.init_tile(X, [0, 0], (8, 8)), other=1.0)  # ERROR: X0104 `load_tile` has no parameter `other`
+    # CHECK: use `padding`
+
+
+def wrong_mask_of_a_tile(X: "f32 2"):
+    m = xetile.arange(8) < 3
+    xetile.load_tile(xetile.init_tile(X, [0, 0], (8, 8)), mask=m)  # ERROR: X0104 `load_tile` has no parameter `mask`
+    # CHECK: leave it out at the edges of an array
+
+
+def wrong_dim(X: "f32 2"):
+    xetile.sum(xetile.zeros((8, 8)), dim=0)  # ERROR: X0104 `sum` has no parameter `dim`
+    # CHECK: use `axis`
+
+
+def wrong_element_of_a_vector(X: "f32 2"):
+    v = xetile.zeros((8,))
+    v[0] = 1.0  # ERROR: X0404 only names and elements of arrays can be assigned to in a kernel
+    # CHECK: of a vector make a new one: xetile.where(mask, new, v)
+
+
+def wrong_offset_of_rand(X: "f32 2"):
+    xetile.rand(xetile.arange(8), 3)  # ERROR: X0102 `offsets` has no attribute `dtype`
+    # CHECK: `offsets` is the constant 3: pass a vector

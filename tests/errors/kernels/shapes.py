@@ -227,3 +227,14 @@ def wrong_topk(X: "f32 2"):
 
 def wrong_sort_axis(X: "f32 2"):
     xetile.sort(xetile.zeros((8,)), 1)  # ERROR: X0607 a vector of rank 1: axis 1
+
+
+def wrong_reshape_by_negative_extents(X: "f32 2"):
+    v = xetile.zeros((8, 4), f32)
+    v.reshape(-4, -8)  # ERROR: X0209 (8, 4) cannot be reshaped to (-4, -8)
+    # CHECK: one extent may be -1: what is left
+
+
+def wrong_reshape_of_what_is_left(X: "f32 2"):
+    v = xetile.zeros((8, 4), f32)
+    v.reshape(3, -1)  # ERROR: X0209 (8, 4) cannot be reshaped to (3, -1)
