@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from xetl.language.distribution import (
     Layout,
     is_first_owner,
-    lane_elements,
     origins,
     problem_in,
     problem_with,
@@ -126,38 +125,6 @@ def test_a_transpose_keeps_its_owners_when_ids_count_down_the_columns() -> None:
         assert mirrored == origins((128, 512), result, sg)
 
 
-def test_lanes_walk_inside_a_sub_tile_and_over_the_tile() -> None:
-    """The RFC's discussion: lane 0 of subgroup 0 owns elements 0, 16, 64 and 80."""
-    layout = Layout((2,), (32,), lane_layout=(16,), lane_data=(1,))
-    assert lane_elements((128,), layout, 0, 0) == [(0,), (16,), (64,), (80,)]
-    assert lane_elements((128,), layout, 1, 3) == [(35,), (51,), (99,), (115,)]
-
-
-def test_a_lane_of_a_matrix_instruction_holds_a_column() -> None:
-    layout = Layout((1, 1), (16, 32), (8, 16), (1, 16), (1, 1))
-    found = lane_elements((16, 32), layout, 0, 5)
-    assert layout.lanes == 16
-    # Instruction by instruction, each eight rows of one column.
-    assert found[:8] == [(row, 5) for row in range(8)]
-    assert found[8:16] == [(row, 21) for row in range(8)]
-    assert found[16] == (8, 5)
-
-
-def test_neighbours_of_one_lane_come_together() -> None:
-    layout = Layout((1, 1), (2, 64), lane_layout=(1, 16), lane_data=(1, 2))
-    found = lane_elements((2, 64), layout, 0, 1)
-    assert found == [(r, c) for r in (0, 1) for c in (2, 3, 34, 35)]
-
-
-def test_subgroups_that_share_have_the_same_lanes() -> None:
-    """ "Matrix A [64, 64], 4 sg in 2x2, each sg takes [32, 64]" of the discussion."""
-    layout = Layout((2, 2), (32, 64), lane_layout=(1, 16), lane_data=(1, 1))
-    for lane in range(16):
-        first = lane_elements((64, 64), layout, 0, lane)
-        assert first == lane_elements((64, 64), layout, 1, lane)
-        assert first == [(r, c + lane) for r in range(32) for c in (0, 16, 32, 48)]
-
-
 @pytest.mark.parametrize(
     ("layout", "problem"),
     [
@@ -255,35 +222,6 @@ def test_ids_and_places_are_one_to_one(case) -> None:
     places = [layout.coordinates(sg) for sg in range(layout.subgroups)]
     assert sorted(places) == list(itertools.product(*map(range, layout.sg_layout)))
     assert [layout.linear(place) for place in places] == list(range(layout.subgroups))
-
-
-@given(cases(), st.integers(1, 3), st.integers(1, 2), st.integers(1, 2))
-def test_the_lanes_of_a_subgroup_split_what_it_owns(case, lanes, size, turns) -> None:
-    shape, base = case
-    data = tuple(d * lanes * size * turns for d in base.sg_data)
-    layout = Layout(
-        base.sg_layout,
-        data,
-        lane_layout=(lanes,) * base.rank,
-        lane_data=(size,) * base.rank,
-        order=base.order,
-    )
-    shape = tuple(e // d * n for e, d, n in zip(shape, base.sg_data, data))
-    assert problem_in(layout) is None
-    for sg in {0, layout.subgroups - 1}:
-        held = [
-            element
-            for lane in range(lanes**base.rank)
-            for element in lane_elements(shape, layout, sg, lane)
-        ]
-        spans = [
-            element
-            for origin in origins(shape, layout, sg)
-            for element in itertools.product(
-                *(range(o, o + d) for o, d in zip(origin, data))
-            )
-        ]
-        assert sorted(held) == sorted(spans)
 
 
 @given(st.integers(1, 40), st.integers(1, 8), st.integers(1, 8))

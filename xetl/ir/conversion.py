@@ -8,13 +8,12 @@ carry becomes the values that its `Carried` names.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from typing import Protocol
 
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from xetl.dialects.upstream import scf
-from xetl.ir.builder import OpT
+from xetl.ir.builder import Builder
 from xetl.records import record
 
 
@@ -36,6 +35,11 @@ class Carried:
 class Conversion(Protocol):
     """What the conversion of control flow asks of the conversion around it."""
 
+    @property
+    def emit(self) -> Builder:
+        """What adds operations."""
+        ...
+
     def carried(self, value: SSAValue, op: Operation) -> Carried:
         """How ``op`` carries ``value``: a block argument, or a result."""
         ...
@@ -48,18 +52,6 @@ class Conversion(Protocol):
         """Add what the operations of an old block become; nothing for its end."""
         ...
 
-    def inside(self, block: Block) -> AbstractContextManager[None]:
-        """Add to the end of a new block for a while."""
-        ...
-
-    def locate(self, op: Operation) -> None:
-        """What is added from now on has the location of ``op``."""
-        ...
-
-    def add(self, op: OpT) -> OpT:
-        """Add an operation."""
-        ...
-
 
 def convert_for(c: Conversion, op: scf.ForOp) -> scf.ForOp:
     """Convert a counted loop; returns the new one."""
@@ -67,12 +59,12 @@ def convert_for(c: Conversion, op: scf.ForOp) -> scf.ForOp:
     counter, *carried = [c.carried(each, op) for each in old.args]
     inits = flatten(carried, op.init_args)
     body = Block(arg_types=types_of([counter, *carried]))
-    with c.inside(body):
+    with c.emit.inside(body):
         bind([counter, *carried], old.args, body.args)
         _convert_to_yield(c, old, carried)
-    c.locate(op)
+    c.emit.location = op.location
     low, high, step = map(c.converted, (op.lower_bound, op.upper_bound, op.step))
-    new = c.add(scf.ForOp(low, high, step, inits, Region(body)))
+    new = c.emit.add(scf.ForOp(low, high, step, inits, Region(body)))
     bind(carried, op.results, new.results)
     return new
 
@@ -84,20 +76,20 @@ def convert_while(c: Conversion, op: scf.WhileOp) -> scf.WhileOp:
     given = [c.carried(each, op) for each in op.results]
     inits = flatten(carried, op.inits)
     first, second = Block(arg_types=types_of(carried)), Block(arg_types=types_of(given))
-    with c.inside(first):
+    with c.emit.inside(first):
         bind(carried, before.args, first.args)
         c.convert(before)
         end = before.last_op
         assert isinstance(end, scf.ConditionOp)
-        c.locate(end)
+        c.emit.location = end.location
         values = flatten(given, end.arguments)
-        c.add(scf.ConditionOp(c.converted(end.condition), *values))
-    with c.inside(second):
+        c.emit.add(scf.ConditionOp(c.converted(end.condition), *values))
+    with c.emit.inside(second):
         bind(given, after.args, second.args)
         _convert_to_yield(c, after, carried)
-    c.locate(op)
+    c.emit.location = op.location
     regions = Region(first), Region(second)
-    new = c.add(scf.WhileOp(inits, types_of(given), *regions))
+    new = c.emit.add(scf.WhileOp(inits, types_of(given), *regions))
     bind(given, op.results, new.results)
     return new
 
@@ -110,16 +102,16 @@ def convert_if(c: Conversion, op: Operation) -> Operation:
         blocks = [Block() for _ in region.blocks]
         regions.append(Region(blocks))
         for old, new in zip(region.blocks, blocks):
-            with c.inside(new):
+            with c.emit.inside(new):
                 _convert_to_yield(c, old, carried)
-    c.locate(op)
+    c.emit.location = op.location
     made = type(op).create(
         operands=[c.converted(each) for each in op.operands],
         result_types=types_of(carried),
         properties=dict(op.properties),
         regions=regions,
     )
-    new = c.add(made)
+    new = c.emit.add(made)
     bind(carried, op.results, new.results)
     return new
 
@@ -128,8 +120,8 @@ def _convert_to_yield(c: Conversion, block: Block, carried: Sequence[Carried]) -
     c.convert(block)
     end = block.last_op
     assert isinstance(end, scf.YieldOp)
-    c.locate(end)
-    c.add(scf.YieldOp(*flatten(carried, end.operands)))
+    c.emit.location = end.location
+    c.emit.add(scf.YieldOp(*flatten(carried, end.operands)))
 
 
 def types_of(carried: Sequence[Carried]) -> list[Attribute]:

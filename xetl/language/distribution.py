@@ -49,14 +49,12 @@ class Layout:
         """How many subgroups the tile is spread over."""
         return prod(self.sg_layout)
 
-    @property
-    def lanes(self) -> int | None:
-        """How many lanes a subgroup has; None: not said."""
-        return None if self.lane_layout is None else prod(self.lane_layout)
-
     def coordinates(self, sg: int) -> tuple[int, ...]:
         """Where the subgroup of id ``sg`` stands in ``sg_layout``."""
-        return _coordinates(sg, self.sg_layout, self.order)
+        found = [0] * self.rank
+        for dim in self.order:
+            sg, found[dim] = divmod(sg, self.sg_layout[dim])
+        return tuple(found)
 
     def linear(self, coordinates: Sequence[int]) -> int:
         """The id of the subgroup that stands at ``coordinates``."""
@@ -187,44 +185,6 @@ def is_first_owner(shape: Sequence[int], layout: Layout, sg: int) -> bool:
     return all(place < parts for place, parts in places)
 
 
-def lane_elements(
-    shape: Sequence[int], layout: Layout, sg: int, lane: int
-) -> list[tuple[int, ...]]:
-    """The elements of the tile that ``lane`` of subgroup ``sg`` holds, in order.
-
-    Sub-tile by sub-tile, instruction by instruction; within one the lanes take turns.
-    The layout must say ``lane_layout`` and ``lane_data``.
-    """
-    assert layout.lane_layout is not None
-    assert layout.lane_data is not None
-    block = layout.inst_data or layout.sg_data
-    place = _coordinates(lane, layout.lane_layout, layout.order)
-    turn = tuple(n * size for n, size in zip(layout.lane_layout, layout.lane_data))
-    first = tuple(at * size for at, size in zip(place, layout.lane_data))
-    return [
-        tuple(map(sum, zip(sub_tile, instruction, round_, first, element)))
-        for sub_tile in origins(shape, layout, sg)
-        for instruction in _steps(layout.sg_data, block)
-        for round_ in _steps(block, turn)
-        for element in _steps(layout.lane_data, (1,) * layout.rank)
-    ]
-
-
 def _parts(shape: Sequence[int], layout: Layout) -> tuple[int, ...]:
     """How many sub-tiles there are along each dimension."""
     return tuple(extent // size for extent, size in zip(shape, layout.sg_data))
-
-
-def _coordinates(
-    linear: int, counts: Sequence[int], order: Sequence[int]
-) -> tuple[int, ...]:
-    found = [0] * len(counts)
-    for dim in order:
-        linear, found[dim] = divmod(linear, counts[dim])
-    return tuple(found)
-
-
-def _steps(extents: Sequence[int], sizes: Sequence[int]) -> list[tuple[int, ...]]:
-    """The origins of blocks of ``sizes`` in a block of ``extents``."""
-    ranges = [range(0, extent, size) for extent, size in zip(extents, sizes)]
-    return list(itertools.product(*ranges))

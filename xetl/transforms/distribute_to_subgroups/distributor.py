@@ -8,7 +8,6 @@ and stays as it is.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from typing import Any, TypeAlias
 
 from xdsl.dialects.builtin import VectorType
@@ -17,7 +16,6 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from xetl.dialects.base import vector_type
 from xetl.dialects.xetile import TileType
-from xetl.ir.builder import OpT
 from xetl.ir.conversion import Carried
 from xetl.language.distribution import Layout, whole
 from xetl.transforms.distribute_to_subgroups.context import (
@@ -99,6 +97,11 @@ class Distributor:
             self.give,
         )
 
+    @property
+    def emit(self) -> Subgroups:
+        """What adds operations."""
+        return self.team
+
     def converted(self, value: SSAValue) -> SSAValue:
         """A scalar as it is: it has been replaced where it is used."""
         return value
@@ -112,18 +115,6 @@ class Distributor:
             target.add_op(op)
         self.run(operations)
         self.team.point = InsertPoint.at_end(target)
-
-    def inside(self, block: Block) -> AbstractContextManager[None]:
-        """For a while add to the end of ``block``."""
-        return self.team.inside(block)
-
-    def locate(self, op: Operation) -> None:
-        """What is added from now on has the location of ``op``."""
-        self.team.location = op.location
-
-    def add(self, op: OpT) -> OpT:
-        """Add an operation."""
-        return self.team.add(op)
 
     # Values -------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ the same value: so descriptors, masks and offsets leave the loops they do not de
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from math import prod
 from typing import Any, NamedTuple, TypeAlias
 
@@ -30,7 +30,7 @@ from xetl.dialects.upstream import arith, gpu, vector
 from xetl.dialects.upstream.elementwise import ElementwiseOp
 from xetl.dialects.upstream.gpu import FuncOp
 from xetl.dialects.xetile import TileType
-from xetl.ir.builder import Builder, OpT
+from xetl.ir.builder import Builder
 from xetl.ir.conversion import Carried
 from xetl.transforms.diagnostics import refusal
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import (
@@ -302,18 +302,6 @@ class Converter:
     def converted(self, value: SSAValue) -> SSAValue:
         """A scalar as it is: `bind` has replaced it where it is used."""
         return value
-
-    def inside(self, block: Block) -> AbstractContextManager[None]:
-        """For a while add to ``block``, which will stand in the innermost one."""
-        return self.emit.inside(block)
-
-    def locate(self, op: Operation) -> None:
-        """What is added from now on has the location of ``op``."""
-        self.emit.location = op.location
-
-    def add(self, op: OpT) -> OpT:
-        """Add an operation to the innermost block."""
-        return self.emit.add(op)
 
     # Values -------------------------------------------------------------------------
 

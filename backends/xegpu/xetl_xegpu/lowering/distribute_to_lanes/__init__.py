@@ -139,7 +139,7 @@ class DistributeToLanesPass(Pass):
 def _lower_block(lanes: Lanes, block: Block) -> None:
     """Lower the operations of a block in order."""
     for op in block.ops:
-        lanes.locate(op)
+        lanes.location = op.location
         _rule_of(lanes, op)(lanes, op)
 
 

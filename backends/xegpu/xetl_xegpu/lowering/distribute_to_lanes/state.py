@@ -273,10 +273,6 @@ class Lanes(Builder):
 
     # Where operations go ------------------------------------------------------------
 
-    def locate(self, op: Operation) -> None:
-        """What is added from now on comes from ``op``."""
-        self.location = op.location
-
     def finish(self) -> None:
         """Put the constants ahead of all."""
         first = self.entry.first_op
@@ -328,6 +324,11 @@ class Lanes(Builder):
         """A loop or a branch carries what a lane holds of a value."""
         types = self.layout(value).types
         return Carried(types, self.pieces, lambda old, new: self.hold(old, *new))
+
+    @property
+    def emit(self) -> Lanes:
+        """What adds operations."""
+        return self
 
     def converted(self, value: SSAValue) -> SSAValue:
         """What stands for a number."""
