@@ -387,3 +387,78 @@ def test_mean_of_integers(given: Any, dtype: Any) -> None:
     for dim in (0, 1, -1):
         found = ops.mean(x, dim, dtype=dtype)
         close(found, torch.mean(x, dim, dtype=dtype), BOUNDS[dtype])
+
+
+@pytest.mark.parametrize("name", ["sum", "mean", "amax", "min", "argmax", "var"])
+@pytest.mark.filterwarnings("ignore:var")
+@pytest.mark.parametrize("keepdim", [False, True])
+def test_a_dimension_of_a_number(name: str, keepdim: bool) -> None:
+    for dim in (0, -1):
+        ours, theirs = (torch.tensor(1.5, requires_grad=True) for _ in "12")
+        found = as_tuple(getattr(ops, name)(ours, dim, keepdim=keepdim))
+        wanted = as_tuple(getattr(torch, name)(theirs, dim, keepdim=keepdim))
+        for one, two in zip(found, wanted):
+            torch.testing.assert_close(one, two, equal_nan=True)
+        if wanted[0].requires_grad:
+            found[0].backward()
+            wanted[0].backward()
+            torch.testing.assert_close(ours.grad, theirs.grad, equal_nan=True)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_integers_are_summed_as_floats(dtype: Any) -> None:
+    x = torch.full((3, 5), 2**62)
+    for dim in (0, 1):
+        close(ops.sum(x, dim, dtype=dtype), torch.sum(x, dim, dtype=dtype), 1e-6)
+        close(ops.cumsum(x, dim, dtype), torch.cumsum(x, dim, dtype=dtype), 1e-6)
+
+
+@pytest.mark.parametrize("given", [torch.int64, torch.uint8, torch.bool])
+@pytest.mark.parametrize("name", ["softmax", "log_softmax"])
+def test_softmax_of_integers(name: str, given: Any) -> None:
+    x = (torch.arange(60).reshape(3, 4, 5) % 7).to(given)
+    like = getattr(torch.nn.functional, name)
+    for dim in (0, 1, 2):
+        for dtype in (torch.float64, torch.bfloat16):
+            found = getattr(ops, name)(x, dim, dtype=dtype)
+            close(found, like(x, dim, dtype=dtype), BOUNDS[dtype])
+
+
+def test_other_forms_that_torch_takes() -> None:
+    x = torch.randn(4, 6)
+    for found, wanted in (
+        (ops.var(x, unbiased=False), torch.var(x, unbiased=False)),
+        (ops.var(x, False), torch.var(x, False)),
+        (ops.var(x, 1, unbiased=True), torch.var(x, 1, unbiased=True)),
+        (ops.sum(x, axis=1, keepdims=True), torch.sum(x, axis=1, keepdims=True)),
+        (ops.softmax(x, axis=0), torch.softmax(x, axis=0)),
+    ):
+        close(found, wanted, 1e-6)
+    rows = torch.tensor([2, 0])
+    close(ops.embedding(rows, x.int()), torch.nn.functional.embedding(rows, x.int()), 0)
+
+
+@pytest.mark.parametrize("shape", [(5,), (2, 3, 5), (0, 5)])
+@pytest.mark.parametrize(("k", "n"), [(0, 5), (5, 0)])
+def test_derivatives_of_products_with_nothing(
+    shape: tuple[int, ...], k: int, n: int
+) -> None:
+    x, w, b = torch.ones(*shape[:-1], k), torch.ones(n, k), torch.ones(n)
+    for each in (x, w, b):
+        each.requires_grad_()
+    found = ops.linear(x, w, b)
+    wanted = torch.nn.functional.linear(x, w, b)
+    close(found, wanted, 0)
+    ours = torch.autograd.grad(found.sum(), (x, w, b))
+    for one, two in zip(ours, torch.autograd.grad(wanted.sum(), (x, w, b))):
+        close(one, two, 0)
+
+
+def test_derivatives_of_groups_of_nothing() -> None:
+    x, w, b = torch.ones(3, 8, 0), torch.ones(8), torch.ones(8)
+    for each in (x, w, b):
+        each.requires_grad_()
+    ops.group_norm(x, 2, w, b).sum().backward()
+    assert x.grad.shape == x.shape
+    assert torch.equal(w.grad, torch.zeros(8))
+    assert torch.equal(b.grad, torch.zeros(8))

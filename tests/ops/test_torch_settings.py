@@ -1,4 +1,4 @@
-"""Tensors on `meta`, and `torch.autocast`: as torch's functions do."""
+"""Tensors on `meta`, `torch.autocast`, wrong calls: as torch's functions do."""
 
 from __future__ import annotations
 
@@ -132,3 +132,42 @@ def test_autocast_in_a_compiled_function() -> None:
     x = torch.rand(4, 4)
     compiled = torch.compile(block, fullgraph=True, backend="aot_eager")
     assert compiled(x).dtype == torch.bfloat16
+
+
+X = torch.ones(3, 8)
+
+
+@pytest.mark.parametrize(
+    ("call", "code", "said"),
+    [
+        (lambda: ops.max(X, X), "X0829", "`max` was given two arrays"),
+        (lambda: ops.min(X, torch.tensor(1)), "X0829", "`min` was given two arrays"),
+        (lambda: ops.max(X, 1, out=X), "X0827", "`max`: `out` is no sequence of 2"),
+        (lambda: ops.sort(X, out=(X, X)), "X0828", "`sort` cannot give its result"),
+        (lambda: ops.relu(None), "X0805", "`input` is not an array but a NoneType"),
+        (lambda: ops.cross_entropy(X, X), "X0828", "a target of f32"),
+        (
+            lambda: ops.nll_loss(X[:, :0], torch.zeros(3, dtype=torch.int64)),
+            "X0827",
+            "`nll_loss`: `target` is .3,., but `input` is .3, 0.",
+        ),
+        (
+            lambda: ops.embedding(torch.tensor([1]), X, 3),
+            "X0827",
+            "which has no row 3",
+        ),
+        (
+            lambda: ops.cross_entropy(
+                X.clone().requires_grad_(), torch.tensor([0, 1, 2]), out=torch.ones(())
+            ),
+            "X0838",
+            "`cross_entropy` was given `out=`",
+        ),
+    ],
+)
+def test_what_is_said_of_wrong_calls(call: Any, code: str, said: str) -> None:
+    with pytest.raises(LaunchError, match=said) as caught:
+        call()
+    assert caught.value.code == code
+    assert caught.value.file == __file__
+    assert caught.value.help

@@ -287,7 +287,10 @@ def group_norm_backward(
 def _group_backward(context: Context, grad: Any) -> Mapping[str, Any]:
     x, weight = context.saved
     options = context["num_groups"], float(context["eps"])
-    found: Any = group_norm_backward(grad.contiguous(), x, weight, *options)
+    if x.numel():
+        found: Any = group_norm_backward(grad.contiguous(), x, weight, *options)
+    else:
+        found = grad, *[grad.new_zeros(x.shape[:2])] * 2
     named = {"input": found[0]}
     for name, parts in (("weight", found[1]), ("bias", found[2])):
         if context.needs(name):

@@ -100,6 +100,7 @@ class Function:
         parameters = dict(inspect.signature(self.rule).parameters)
         self.parameters = [p for name, p in parameters.items() if name != "out"]
         self.names = [p.name for p in self.parameters]
+        self.shown = self.name.removesuffix("_with_indices")
         self.kinds = self.kinds or [str(p.annotation) for p in self.parameters]
         kinds = [each.partition(" |")[0] for each in self.kinds]
         self.arrays = [i for i, each in enumerate(kinds) if each == "ArrayLike"]
@@ -115,7 +116,8 @@ class Function:
         varying = {*self.arrays, *self.numbers}
         self.options = [i for i in range(len(kinds)) if i not in varying]
         self.places = {name: i for i, name in enumerate([*self.names, "out"])}
-        self.places |= {old: self.places[new] for old, new in self.aliases.items()}
+        other = {"axis": "dim", "keepdims": "keepdim", **self.aliases}  # torch's, too
+        self.places |= {a: self.places[b] for a, b in other.items() if b in self.places}
         missing = inspect.Parameter.empty
         self.defaults = [p.default for p in self.parameters]
         self.needed = sum(each is missing for each in self.defaults)
@@ -317,12 +319,10 @@ class Function:
         """
         if out is None or self.results == 1:
             return (out,) * self.results
-        outs: tuple[Any, ...] = ()
-        if isinstance(out, tuple | list):
-            outs = tuple(cast("Any", out))
+        outs = tuple(cast("Any", out)) if isinstance(out, tuple | list) else ()
         if len(outs) != self.results:
-            problem = f"`out` has {len(outs)} arrays, but there are {self.results}"
-            raise wrong_shape(self.name, problem, "pass one array for each result")
+            problem = f"`out` is no sequence of {self.results} arrays"
+            raise wrong_shape(self.shown, problem, "pass one array for each result")
         return outs
 
     def _plan(
@@ -370,12 +370,12 @@ class Function:
             return Operand(spec.name, spec.shape, spec.dtype, empty, True)
         if tuple(out.shape) != spec.shape:
             problem = f"`out` is {tuple(out.shape)}, but the result is {spec.shape}"
-            raise wrong_shape(self.name, problem, "pass an array of that shape")
+            raise wrong_shape(self.shown, problem, "pass an array of that shape")
         dtype = dtype_of(place, "out")
         if dtype != spec.dtype and not (dtype in SUMS and spec.dtype in SUMS):
             allowed = ", ".join(map(str, SUMS if spec.dtype in SUMS else [spec.dtype]))
             raise LaunchError(
-                f"`{self.name}` cannot give its result as {dtype}",
+                f"`{self.shown}` cannot give its result as {dtype}",
                 code="X0828",
                 help=f"the dtypes of `out` are {allowed}",
             )

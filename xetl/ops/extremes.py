@@ -7,7 +7,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from xetl.errors import LaunchError
 from xetl.ops.reductions import amax, amin, max_with_indices, min_with_indices
+from xetl.runtime.call_site import at_caller
 
 
 class Extremes(NamedTuple):
@@ -15,6 +19,14 @@ class Extremes(NamedTuple):
 
     values: Any
     indices: Any
+
+
+def _refuse_another(name: str, dim: Any) -> None:
+    """Refuse the form of torch's that compares two arrays."""
+    if hasattr(dim, "shape") and not isinstance(dim, np.generic):
+        problem = f"`{name[:3]}` was given two arrays"
+        help_ = f"use `torch.{name}` or `numpy.{name}`"
+        raise at_caller(LaunchError(problem, code="X0829", help=help_))
 
 
 def max(
@@ -33,6 +45,7 @@ def max(
     """
     if dim is None:
         return amax(input, out=out)
+    _refuse_another("maximum", dim)
     return Extremes(*max_with_indices(input, dim, keepdim, out=out))
 
 
@@ -42,4 +55,5 @@ def min(
     """The least number of all, or (values, indices); arguments as of `max`."""
     if dim is None:
         return amin(input, out=out)
+    _refuse_another("minimum", dim)
     return Extremes(*min_with_indices(input, dim, keepdim, out=out))

@@ -465,7 +465,7 @@ def embedding(
 
     Args:
         input: (...), i32 or i64. A number outside of the table gives zeros.
-        weight: (rows, n); f16, bf16, f32 or f64, from any library as for `softmax`.
+        weight: (rows, n), of any dtype, from any library as for `softmax`.
         padding_idx: a row that gets no gradient.
         out: where the result goes.
 
@@ -475,7 +475,6 @@ def embedding(
     Raises:
         LaunchError: shapes (X0827) or dtypes (X0828) do not fit.
     """
-    floats("embedding", weight)
     if input.dtype not in (i32, i64):
         raise LaunchError(
             f"`embedding` was given numbers of {input.dtype}",
@@ -485,5 +484,8 @@ def embedding(
     if weight.ndim != 2:
         problem = f"`weight` is {weight.shape}"
         raise wrong_shape("embedding", problem, "pass a table (rows, n)")
-    n = weight.shape[1]
+    rows, n = weight.shape
+    if padding_idx is not None and not -rows <= padding_idx < rows:
+        problem = f"`weight` is {weight.shape}, which has no row {padding_idx}"
+        raise wrong_shape("embedding", problem, "`padding_idx` is one of its rows")
     return _selected(weight, input, (*input.shape, n), 1, n)

@@ -30,7 +30,7 @@ from xetl.ops.declarations import (
 from xetl.ops.declare import FUNCTIONS, Function, function, is_traced
 from xetl.ops.operands import Numbers
 from xetl.ops.product import put
-from xetl.ops.rules import SUMS, Shape, with_out, wrong_shape
+from xetl.ops.rules import SUMS, Shape, out_and_gradient, with_out, wrong_shape
 from xetl.ops.views import floats, size_of, width_of
 from xetl.runtime.call_site import at_caller
 from xetl.runtime.tensors import needs_derivative
@@ -251,9 +251,6 @@ def check_classes(
         raise wrong_shape(name, "`input` is a number", "pass (..., classes)")
     classes = x.shape[0] if x.ndim == 1 else x.shape[1]
     wanted = () if x.ndim == 1 else (x.shape[0], *x.shape[2:])
-    if tuple(target.shape) != tuple(wanted):
-        problem = f"`target` is {target.shape}, but `input` is {x.shape}"
-        raise wrong_shape(name, problem, "pass one class for each row")
     if target.dtype != i64:
         raise LaunchError(
             f"`{name}` was given a target of {target.dtype}",
@@ -261,6 +258,9 @@ def check_classes(
             help="pass the number of each row's class as i64; probabilities are "
             "not supported",
         )
+    if tuple(target.shape) != tuple(wanted) or (classes == 0 and 0 not in wanted):
+        problem = f"`target` is {target.shape}, but `input` is {x.shape}"
+        raise wrong_shape(name, problem, "pass one class for each row")
     if weight is not None and tuple(weight.shape) != (classes,):
         problem = f"`weight` is {weight.shape}, but there are {classes} classes"
         raise wrong_shape(name, problem, "pass one number for each class")
@@ -381,6 +381,8 @@ class _Loss(Function):
             if not needed and not is_traced() and self.way_of(values) is None:
                 return self._compute(values, (args, kwargs))
             *given, out = values
+            if needed and out is not None:
+                raise out_and_gradient(self.name)
             found = class_loss(*cast("Any", self.rule).__wrapped__(*given))
             return with_out(self.name, found[0], out)
         except XetlError as error:

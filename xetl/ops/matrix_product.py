@@ -325,7 +325,8 @@ def _linear_backward(context: Context, grad: Any) -> Mapping[str, Any]:
     if context.needs("input"):
         found["input"] = matmul(grad, weight if weight.ndim == 2 else weight[None])
     if grad.ndim != 2:
-        x, grad = (each.reshape(-1, each.shape[-1]) for each in (x, grad))
+        pair = (each[None] if each.ndim == 1 else each for each in (x, grad))
+        x, grad = (each.flatten(0, -2) for each in pair)
     if context.needs("weight"):
         by_weight = matmul(grad.mT, x)
         found["weight"] = by_weight if weight.ndim == 2 else by_weight[0]

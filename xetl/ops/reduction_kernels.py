@@ -94,12 +94,19 @@ def rows_of_tile(what: Reduced, width: int) -> int:
 
 def spread(context: Context, grad: Any) -> Any:
     """The gradient of a sum: the same for all that was added."""
-    shape, dim = context.shape_of("input"), context["dim"]
-    if not context["keepdim"] and dim not in (None, ()):
-        dims = [dim] if isinstance(dim, int) else dim
-        for each in sorted(i % len(shape) for i in dims):
-            grad = grad.unsqueeze(each)
+    shape = context.shape_of("input")
+    grad = with_reduced(context, grad, len(shape))
     return grad.expand(shape).to(context.dtype_of("input"))
+
+
+def with_reduced(context: Context, found: Any, rank: int) -> Any:
+    """A result, or its gradient, with all dimensions of an input of that rank."""
+    dim = context["dim"]
+    if rank and not context["keepdim"] and dim not in (None, ()):
+        dims = [dim] if isinstance(dim, int) else dim
+        for each in sorted(i % rank for i in dims):
+            found = found.unsqueeze(each)
+    return found
 
 
 @xetile.kernel

@@ -47,6 +47,7 @@ from xetl.ops.reduction_kernels import (
     rows_of_tile,
     spread,
     views_of,
+    with_reduced,
 )
 from xetl.ops.rules import SUMS, wrong_shape
 from xetl.ops.views import (
@@ -234,6 +235,14 @@ def _down(
     return Step(launch, (x, to), (factor,))
 
 
+def _sum_dtypes(name: str, x: Operand, dtype: Any) -> tuple[DType, DType]:
+    """That of a result, and what it is computed in: integers as what is asked for."""
+    if not x.dtype.is_float and not as_dtype(dtype, i64).is_float:
+        return as_dtype(dtype, i64), i64
+    wanted = floats_as(name, x, dtype, converts=True)
+    return wanted, sums_of(x.dtype, wanted)
+
+
 def _sum_backward(context: Context, grad: Any) -> Mapping[str, Any]:
     return {"input": spread(context, grad)}
 
@@ -254,6 +263,8 @@ def sum(
 ) -> Any:
     """The sum over dimensions, in f32 (f64 for f64, i64 for integers), rounded once.
 
+    Integers are summed as floats where ``dtype`` is one.
+
     Args:
         input: any shape; floats or integers, from any library as for `softmax`.
         dim: one or more dimensions; None: all.
@@ -267,10 +278,7 @@ def sum(
     Raises:
         LaunchError: shapes (X0827) or dtypes (X0828) do not fit.
     """
-    if not input.dtype.is_float:
-        return _reduce("sum", "add", input, dim, keepdim, as_dtype(dtype, i64), i64)
-    wanted = floats_as("sum", input, dtype)
-    acc = sums_of(input.dtype, wanted)
+    wanted, acc = _sum_dtypes("sum", input, dtype)
     return _reduce("sum", "add", input, dim, keepdim, wanted, acc)
 
 
@@ -292,11 +300,8 @@ def mean(
 def _extreme_backward(context: Context, grad: Any) -> Mapping[str, Any]:
     """Shared evenly among equals, as torch does for amax."""
     x, y = context.saved
-    dim, keepdim = context["dim"], context["keepdim"]
-    if not keepdim and dim not in (None, ()):
-        dims = [dim] if isinstance(dim, int) else dim
-        for each in sorted(i % x.ndim for i in dims):
-            grad, y = grad.unsqueeze(each), y.unsqueeze(each)
+    dim = context["dim"]
+    grad, y = (with_reduced(context, each, x.ndim) for each in (grad, y))
     is_best = (x == y).to(x.dtype)
     dims = None if dim in (None, ()) else dim
     count = is_best.sum(keepdim=True, dim=dims) if dims is not None else is_best.sum()
@@ -340,7 +345,6 @@ def _find_down(
 def _found(
     name: str, x: Operand, dim: int | None, keepdim: bool, *, largest: bool, both: bool
 ) -> Call:
-    is_all = dim is None
     what = reduced(name, x, dim, keepdim)
     if what.columns == 0:
         raise _nothing(name, x)
@@ -348,12 +352,11 @@ def _found(
     results = (result(what.shape, i64),)
     if both:
         results = (result(what.shape, x.dtype), *results)
-    assert is_all or what.dims
 
     def steps(made: Sequence[Operand]) -> list[Step | None]:
         source, target = views_of(x, what.dims, keepdim)
         padding = limit_of("max" if largest else "min", x.dtype)
-        is_down = not is_all and what.dims[0] < x.ndim - 1
+        is_down = len(what.dims) == 1 and what.dims[0] < x.ndim - 1
         if is_down and are_lines(made):
             return [_find_down(x, made, what.dims[0], (largest, padding, acc))]
         constants = (largest, padding, acc, piece_width(x, what.columns))
@@ -399,11 +402,10 @@ def argmin(
 
 
 def _chosen_backward(context: Context, grad: Any, _: Any) -> Mapping[str, Any]:
-    places, dim = context.saved[0], context["dim"]
-    if not context["keepdim"]:
-        grad, places = grad.unsqueeze(dim), places.unsqueeze(dim)
-    zeros = grad.new_zeros(context.shape_of("input"))
-    return {"input": zeros.scatter(dim, places, grad)}
+    shape = context.shape_of("input")
+    pair = (grad, context.saved[0])
+    grad, places = (with_reduced(context, each, len(shape)) for each in pair)
+    return {"input": grad.new_zeros(shape).scatter(context["dim"], places, grad)}
 
 
 @function(results=2, backward=_chosen_backward, saves=["result1"])
@@ -423,9 +425,7 @@ def min_with_indices(
 
 
 def _cumsum(x: Operand, dim: int, dtype: Any, *, reverse: bool) -> Call:
-    is_float = x.dtype.is_float
-    wanted = floats_as("cumsum", x, dtype) if is_float else as_dtype(dtype, i64)
-    acc = sums_of(x.dtype, wanted) if is_float else i64
+    wanted, acc = _sum_dtypes("cumsum", x, dtype)
     dim = find_dim("cumsum", x, dim)
     view = row_view(x.ndim, dim)
 

@@ -57,6 +57,15 @@ def wrong_shape(function: str, problem: str, help_: str) -> LaunchError:
     return LaunchError(f"`{function}`: {problem}", code="X0827", help=help_)
 
 
+def out_and_gradient(function: str) -> LaunchError:
+    """The error for a place to write to where torch is to differentiate."""
+    return LaunchError(
+        f"`{function}` was given `out=`, and an argument requires a gradient",
+        code="X0838",
+        help="leave out `out=`, or call it inside of `with torch.no_grad():`",
+    )
+
+
 def with_out(function: str, found: Any, out: Any) -> Any:
     """A result that torch's operator has computed, in ``out`` if there is one.
 

@@ -6,7 +6,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from xetl import xetile
-from xetl.ops.declarations import ArrayLike, Call, Context, DTypeLike, Operand, result
+from xetl.ops.activations import copied
+from xetl.ops.declarations import (
+    ArrayLike,
+    Call,
+    Context,
+    DTypeLike,
+    Operand,
+    result,
+    temporary,
+)
 from xetl.ops.declare import function
 from xetl.ops.product import matrix
 from xetl.ops.views import (
@@ -185,11 +194,18 @@ def softmax_backward_columns(
 
 
 def _along(name: str, kernel: Kernel, x: Operand, dim: int, dtype: Any) -> Call:
-    known, wanted = x.dtype, floats_as(name, x, dtype)
+    wanted = floats_as(name, x, dtype, converts=True)
     dim = find_dim(name, x, dim)
     view = row_view(x.ndim, dim)
 
     def steps(made: Any) -> Any:
+        if x.dtype.is_float:
+            return launches(x, made)
+        between = temporary(x.shape, sums_of(wanted))
+        return [copied(x, between), *launches(between, made)]
+
+    def launches(x: Operand, made: Any) -> Any:
+        known = x.dtype
         if dim < x.ndim - 1:
             how = (name == "log_softmax", sums_of(known, wanted))
             return [columns(softmax_columns, (x, *made), dim, how)]
@@ -262,7 +278,7 @@ def softmax(
         input: any shape; f16, bf16, f32 or f64. NumPy (bf16 by ml_dtypes), torch,
             memory of a device (USM), anything with ``__dlpack__``.
         dim: the dimension.
-        dtype: of the result; None: that of ``input``.
+        dtype: of the result; None: that of ``input``. Integers need one.
         out: where the result goes: shape of ``input``, any float dtype. It may be
             ``input``, but not share memory with it otherwise.
 

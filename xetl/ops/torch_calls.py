@@ -14,7 +14,7 @@ from xetl.ops import torch_library
 from xetl.ops.declare import Function
 from xetl.ops.options import EXACT
 from xetl.ops.repeated import PLAIN, REPEATED, SEQUENCES, Arguments
-from xetl.ops.rules import with_out
+from xetl.ops.rules import out_and_gradient, with_out
 
 torch: Any = import_whole("torch")
 _PLAIN = {torch.Tensor, torch.nn.Parameter}
@@ -56,18 +56,19 @@ def way_of(declared: Function, values: list[Any]) -> Way | None:
     if has_modes():
         return _dispatched if _any_tensor(declared, values) else None
     records, is_needed, is_plain = torch.is_grad_enabled(), False, True
-    has_elements = False
+    has_elements = is_meta = False
     for i in declared.arrays:
         x = values[i]
         if type(x) in _PLAIN:
             is_needed = is_needed or (records and x.requires_grad)
+            is_meta = is_meta or x.is_meta
             has_elements = has_elements or not x.is_meta
         elif x is not None:
             is_plain, has_elements = False, True
             if isinstance(x, torch.Tensor):
                 is_needed = is_needed or (records and x.requires_grad)
                 is_needed = is_needed or _has_own_operators(x)
-    if not has_elements:
+    if is_meta and not has_elements:
         return _dispatched
     if not is_needed:
         return None
@@ -81,7 +82,7 @@ def _any_tensor(declared: Function, values: list[Any]) -> bool:
 def _recorded(declared: Function, values: list[Any], call: Arguments) -> Any:
     """As the operator of torch does it, without torch's dispatcher in between."""
     if values[-1] is not None:
-        raise _out_and_gradient(declared)
+        raise out_and_gradient(declared.shown)
     below = declared.compute_as(call)
     for i in declared.arrays:
         each = values[i]
@@ -90,14 +91,6 @@ def _recorded(declared: Function, values: list[Any], call: Arguments) -> Any:
             if values[i] is not each:
                 below = declared.compute
     return torch_library.record(declared, below, _with_dtypes(declared, values))
-
-
-def _out_and_gradient(declared: Function) -> LaunchError:
-    return LaunchError(
-        f"`{declared.name}` was given `out=`, and an argument requires a gradient",
-        code="X0838",
-        help="leave out `out=`, or call it inside of `with torch.no_grad():`",
-    )
 
 
 def _dispatched(declared: Function, values: list[Any], _: Arguments) -> Any:
@@ -110,7 +103,7 @@ def _dispatched(declared: Function, values: list[Any], _: Arguments) -> Any:
     given = [values[i] for i in declared.arrays if values[i] is not None]
     is_needed = any(getattr(x, "requires_grad", False) for x in given)
     if values[-1] is not None and torch.is_grad_enabled() and is_needed:
-        raise _out_and_gradient(declared)
+        raise out_and_gradient(declared.shown)
     for i in declared.arrays:
         if values[i] is not None and not isinstance(values[i], torch.Tensor):
             kind = type(values[i]).__name__

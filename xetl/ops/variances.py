@@ -117,7 +117,18 @@ def _backward(context: Context, grad: Any) -> Mapping[str, Any]:
     return {"input": spread(context, grad) * slope}
 
 
-@function(backward=_backward, saves=["input"])
+def _bias_second(values: list[Any]) -> None:
+    """``var(x, unbiased)`` is a form of torch's."""
+    if isinstance(values[1], bool):
+        values[1:3] = None, values[1]
+
+
+@function(
+    backward=_backward,
+    saves=["input"],
+    aliases={"unbiased": "correction"},
+    adapt=_bias_second,
+)
 def var(
     input: ArrayLike,
     dim: Dims | None = None,
@@ -132,7 +143,7 @@ def var(
         input: any shape, floats, from any library as for `softmax`.
         dim: one or more dimensions; None: all.
         correction: what the number of elements is lowered by; 1: an estimate without
-            bias (Bessel), 0: the mean square.
+            bias (Bessel), 0: the mean square. Also ``unbiased=``, True or False.
         keepdim: whether the dimensions stay, with extent 1.
         out: where the result goes.
 

@@ -56,7 +56,9 @@ def locate(obj: object, name: str = "the array") -> ArrayView:
     view = describe_if_array(obj, name)
     if view is None:
         raise LaunchError(
-            f"`{name}` is not an array but a {type(obj).__name__}", code="X0805"
+            f"`{name}` is not an array but a {type(obj).__name__}",
+            code="X0805",
+            help="pass an array, such as `numpy.asarray(...)` or `torch.tensor(...)`",
         )
     return view
 
