@@ -25,7 +25,7 @@ def fast_entry(
 
 
 class Prepacked:
-    """An array whose elements do not change any more.
+    """An array whose elements do not change any more; a copy keeps only the array.
 
     Attributes:
         array: what the user gave.
@@ -40,6 +40,9 @@ class Prepacked:
 
     def __repr__(self) -> str:
         return f"<prepacked {self.array!r}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Prepacked, (self.array,)
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -146,6 +146,17 @@ def test_a_second_derivative_is_refused_by_name() -> None:
     with pytest.raises(LaunchError, match="`silu` twice") as caught:
         first.sum().backward()
     assert caught.value.code == "X0838"
+    x, w = torch.randn(2, 3, 8), torch.randn(4, 3, 3, requires_grad=True)
+    for name, function in (
+        ("scaled_dot_product_attention", ops.scaled_dot_product_attention),
+        ("conv1d", lambda v, *_: ops.conv1d(v, w)),
+        ("layer_norm", lambda v, *_: ops.layer_norm(v, (8,))),
+        ("cross_entropy", lambda v, *_: ops.cross_entropy(v, torch.ones(2, 8).long())),
+    ):
+        y = x.clone().requires_grad_()
+        (first,) = torch.autograd.grad(function(y, y, y).sum(), y, create_graph=True)
+        with pytest.raises(LaunchError, match=f"`{name}`.* twice"):
+            first.sum().backward()
 
 
 def test_out_with_a_gradient_is_refused() -> None:

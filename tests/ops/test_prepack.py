@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import gc
+import pickle
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
@@ -292,3 +294,11 @@ def test_a_kernel_with_two_operands_keeps_one() -> None:
         assert np.array_equal(c, exact(a, b) + exact(a, d))
     assert len(copies(first)) == 1
     assert not copies(second)
+
+
+def test_copies_and_pickles_keep_the_array() -> None:
+    a, b = small(8, 64), small(64, 32)
+    packed = prepack(b)
+    for made in (copy.deepcopy(packed), pickle.loads(pickle.dumps(packed))):
+        assert made.array is not b
+        assert np.array_equal(matmul(a, made), exact(a, b))

@@ -32,6 +32,14 @@ _NARROW = ("matmul", "addmm", "baddbmm", "convolution", _ATTENTION)
 """Those that `torch.autocast` computes in its dtype, as torch's functions."""
 _WIDE = ("class_loss", "pointwise_loss")
 """Those that it computes in f32."""
+_DERIVED = {
+    "attention_gradients": _ATTENTION,
+    "class_loss_backward": "cross_entropy` or `nll_loss",
+    "convolution_by_input": "conv1d` or `conv2d",
+    "convolution_by_weight": "conv1d` or `conv2d",
+    "norm_backward": "layer_norm` or `rms_norm",
+}
+"""Which functions of users have these derivatives, where names do not say it."""
 
 
 def batched(declared: Function, operator: Any) -> Callable[..., Any]:
@@ -435,8 +443,9 @@ def _differentiate(
 
 
 def _no_derivative(name: str, options: Mapping[str, Any]) -> LaunchError:
-    is_first = not name.endswith("_backward")
-    name = str(options.get("which", name.removesuffix("_backward")))
+    is_first = not name.endswith("_backward") and name not in _DERIVED
+    name = _DERIVED.get(name, name.removesuffix("_backward"))
+    name = str(options.get("which", name))
     what = f"`{name}`" if is_first else f"`{name}` twice"
     return LaunchError(
         f"{what} cannot be differentiated",
