@@ -109,6 +109,27 @@ def test_a_softmax_of_several_rows_goes_row_by_row() -> None:
     assert len(loops) == 1
 
 
+@xetile.kernel
+def transposed(X, Y, R: constexpr, C: constexpr):
+    i, j = xetile.program_id(0) * R, xetile.program_id(1) * C
+    v = xetile.load_tile(xetile.init_tile(X, [i, j], (R, C)))
+    xetile.store_tile(v.T, xetile.init_tile(Y, [j, i], (C, R)))
+
+
+@pytest.mark.parametrize("target", ["avx2", "avx512"])
+@pytest.mark.parametrize("tile", [(4, 64), (64, 4), (8, 8), (12, 40)])
+def test_narrow_tiles_are_transposed_in_registers(
+    target: str, tile: tuple[int, int]
+) -> None:
+    x, (rows, columns) = np.zeros((64, 64), np.float32), tile
+    given = x, x.copy(), rows, columns
+    text = transposed.ir("loops", *given, backend="cpu", target=target)
+    lanes = 4 if 4 in tile else 8
+    blocks = 2  # of loads without a mask, and with
+    shuffles = lanes * (lanes.bit_length() - 1)
+    assert text.count("vector.shuffle") == blocks * shuffles
+
+
 @pytest.mark.parametrize("target", FIXED)
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, BF16])
 def test_every_target_compiles_here(target: str, dtype: Any) -> None:

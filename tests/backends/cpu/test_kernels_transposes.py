@@ -41,6 +41,17 @@ def test_transposes_of_any_extent() -> None:
         same(y, 2 * x.T)
 
 
+@pytest.mark.parametrize("tile", [(4, 64), (64, 4), (8, 8), (5, 12), (3, 40)])
+@pytest.mark.parametrize("dtype", [np.float32, np.int8])
+def test_transposes_of_narrow_tiles(tile: tuple[int, int], dtype: Any) -> None:
+    """A gather for each row of such a tile took up to 40 times as long."""
+    rows, columns = tile
+    x = small_integers(np.random.default_rng(0), 37, 90, dtype=dtype)
+    grid = -(-37 // rows), -(-90 // columns)
+    _, y = launch(transposed, grid, x, np.ones((90, 37), dtype), R=rows, C=columns)
+    same(y, 2 * x.T)
+
+
 @pytest.mark.parametrize(
     "dtype", [np.int8, np.int64, np.float64, np.float16, ml_dtypes.bfloat16]
 )

@@ -15,6 +15,7 @@ Source: Intel 64 and IA-32 Optimization Reference Manual, 9.4.1.2, "Streaming St
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import reduce
 
 from xdsl.dialects.builtin import IntegerAttr, IntegerType, i1, i64
@@ -47,6 +48,9 @@ _LEAST_BYTES = 16
 
 _MOST_OPERATIONS = 32
 """In a loop that waits for memory; with more of them it computes."""
+
+_LEAST_BLOCK = 4
+"""Rows and columns that are transposed in registers."""
 
 _WIDE = 512
 """Columns of a tile whose rows begin with such a vector: a twentieth more to do."""
@@ -147,8 +151,10 @@ def write(state: State, value: SSAValue, to: Buffer, op: Operation) -> None:
         return []
 
     rows, cols = to.shape
-    if rows % state.lanes == 0 and cols > 1 and reads_across(state, value):
-        over_chunks(state, op, (rows, cols), block, rows_at_once=state.lanes)
+    smallest = max(min(rows, cols), _LEAST_BLOCK)
+    blocks = _for_blocks(state, value, smallest) if cols > 1 else None
+    if blocks is not None and rows % blocks.lanes == 0:
+        over_chunks(blocks, op, (rows, cols), block, rows_at_once=blocks.lanes)
         return
     over_chunks(state, op, (1, rows) if to.is_column else (rows, cols), body)
 
@@ -183,6 +189,11 @@ def _store_rows(state: State, op: StoreTileOp, tile: TileAt) -> None:
         rows > 1 and not along and tile.transposed().matrix.is_contiguous()
     )
     target = tile.transposed() if down else tile
+    blocks = None
+    if tile.non_negative and not down and along:
+        # Rows are stored some at a time.
+        blocks = _for_blocks(state, op.value, min(tile.shape))
+    state = blocks or state
     start = Builder.before(op)
     (row_from, row_to), (col_from, col_to) = (
         _inside(start, size, offset, extent, tile.non_negative)
@@ -215,14 +226,13 @@ def _store_rows(state: State, op: StoreTileOp, tile: TileAt) -> None:
         return []
 
     _tell(op, state.lanes, target)
-    lies = None if down else alignment(state, start, target)
+    lies = None if down or blocks else alignment(state, start, target)
     lead = 0 if lies is None else lies.lead
     first: Index = row_from
-    if _in_blocks(state, op.value, target, down):
+    if blocks is not None:
         lanes = state.lanes
         whole = start.index(start.maximum(outer, 0))
-        blocks = start.insert(arith.DivuiOp(whole, start.index(lanes)))
-        first = start.times(blocks, lanes)
+        first = _whole_steps(start, whole, lanes)
         over_chunks(state, op, (first, inner), block, inner, rows_at_once=lanes)
     nest = over_chunks(state, op, (outer, inner), body, limit=inner, lead=lead)
     if nest.outer_loop is not None and first != 0:
@@ -244,10 +254,15 @@ def _store_one(state: State, op: StoreTileOp, tile: TileAt) -> None:
     inside.add(memref.StoreOp(value, tile.matrix.memref, indices))
 
 
-def _in_blocks(state: State, value: SSAValue, to: TileAt, down: bool) -> bool:
-    """Whether rows are stored some at a time, for they are transposed in registers."""
-    fits = min(to.shape) >= state.lanes and to.non_negative and not down
-    return fits and to.matrix.is_contiguous() and reads_across(state, value)
+def _for_blocks(state: State, value: SSAValue, smallest: int) -> State | None:
+    """With vectors as long as blocks of the value that are transposed in registers.
+
+    None: it is not. ``smallest``: its rows or columns, which the blocks do not exceed.
+    """
+    lanes = min(state.lanes, 1 << smallest.bit_length() - 1)
+    narrow = replace(state, lanes=lanes)
+    is_transposed = lanes >= _LEAST_BLOCK and reads_across(narrow, value)
+    return narrow if is_transposed else None
 
 
 def _tell(op: StoreTileOp, lanes: int, tile: TileAt) -> None:
