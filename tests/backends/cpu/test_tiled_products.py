@@ -1,5 +1,6 @@
 """Neighbouring programs that become one task (`tile-gemm`)."""
 
+from dataclasses import replace
 from typing import Any
 
 import ml_dtypes
@@ -8,7 +9,10 @@ import pytest
 from launching import small_integers
 
 from xetl import xetile
+from xetl.settings import config
 from xetl.xetile import constexpr
+from xetl_cpu import targets
+from xetl_cpu.targets import host_machine
 
 BF16 = ml_dtypes.bfloat16
 
@@ -75,3 +79,34 @@ def test_tiles_that_stay_as_they_are(tile: Any) -> None:
     arrays = [np.zeros((64, 64), np.float32) for _ in range(3)]
     report = str(gemm.explain(*arrays, BM=tile[0], BN=tile[1]))
     assert "programs run as one" not in report
+
+
+@xetile.kernel
+def clipped(A, B, C, BM: constexpr = 8):
+    acc = xetile.zeros((BM, BM), xetile.f32)
+    for k in range(A.shape[1]):
+        a = xetile.load_tile(xetile.init_tile(A, [0, k], (BM, 1)))
+        b = xetile.load_tile(xetile.init_tile(B, [k, 0], (1, BM)))
+        acc = xetile.tile_mma(a, b, acc)
+    xetile.store_tile(acc, xetile.init_tile(C, [0, 0], (BM, BM)))
+
+
+@pytest.mark.parametrize("size", [16 << 10, 256 << 10, 1 << 20])
+def test_rows_that_a_program_copies_fit(
+    size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a second cache of 256 KB a program packs more of k than is done at once."""
+    machine = replace(host_machine(), l2=replace(host_machine().l2, size=size))
+    monkeypatch.setattr(targets, "host_machine", lambda: machine)
+    targets.host_fingerprint.cache_clear()
+    rng, rows = np.random.default_rng(3), 7  # of A: fewer than C has, so it is copied
+    a, b = (small_integers(rng, *s) for s in ((rows, 1024), (1024, 8)))
+    c = np.zeros((8, 8), np.float32)
+    config.cache = False
+    try:
+        clipped[1](a, b, c, backend="cpu")
+    finally:
+        del config.cache
+        monkeypatch.undo()
+        targets.host_fingerprint.cache_clear()
+    assert np.array_equal(c[:rows], a @ b)

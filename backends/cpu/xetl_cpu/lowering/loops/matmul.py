@@ -386,17 +386,19 @@ class _Chunk(_Product):
     def _copy_a(self, build: Builder) -> list[SSAValue]:
         a, blocking = self.a, self.blocking
         most = self.most if isinstance(self.most, int) else blocking.all_at_once
-        room = blocking.copied_row(most)
-        to, stride = self._scratch(blocking.rows_padded, room), build.index(room)
+        room = row = blocking.copied_row(most)
+        stride: Index = row
         if self.is_own is not None and most is not self.most:
-            # What the program packs is shorter: its rows are as near as they may be.
+            # What the program packs is of another length: rows as near as they may be.
             own = blocking.copied_row(blocking.chunk)
-            stride = build.index(build.select(self.is_own, own, room))
+            room, stride = max(own, row), build.select(self.is_own, own, row)
+        to = self._scratch(blocking.rows_padded, room)
+        if not isinstance(stride, int):
             to = reinterpret(build, to, 0, (blocking.rows_padded, room), (stride, 1))
         extents = (self._padded_rows(build), self._padded_length(build))
         k0 = build.plus(a.col, self.at)
         numbers = (a.row, k0, a.rows, self._valid(a.cols), *extents)
-        pack(build, "a", blocking, a.matrix.memref, numbers, to, 0, stride)
+        pack(build, "a", blocking, a.matrix.memref, numbers, to, 0, build.index(stride))
         return [to, build.index(0), build.index(0)]
 
     def _valid(self, extent: Index) -> Index:
