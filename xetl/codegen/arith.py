@@ -358,11 +358,6 @@ def _index_cast(extend: str) -> Emit:
     return emit
 
 
-def _bitcast(em: Emitter, op: Operation) -> None:
-    (source,) = em.all(op.operands)
-    em.set(op.results[0], em.builder.bitcast(source, llvm_type(op.results[0].type)))
-
-
 def _constant(em: Emitter, op: arith.ConstantOp) -> None:
     type_, value = op.result.type, op.value
     if isinstance(value, IntegerAttr | FloatAttr):
@@ -430,6 +425,6 @@ TABLE: EmitTable = {
     arith.FptouiOp: _float_to_int("fptoui"),
     arith.IndexCastOp: _index_cast("sext"),
     arith.IndexCastuiOp: _index_cast("zext"),
-    arith.BitcastOp: _bitcast,
+    arith.BitcastOp: _cast("bitcast"),
     arith.ConstantOp: _constant,
 }

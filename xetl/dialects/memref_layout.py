@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
+from .base import Index
 from .kinds_of_types import is_integer_attr
 
 _KEEP_THE_NUMBER = ("arith.index_cast", "arith.extsi", "index.casts")
@@ -79,3 +80,9 @@ def constant_index(value: SSAValue | int) -> int | None:
     properties = getattr(owner, "properties", {})
     attribute = properties.get("value")
     return attribute.value.data if is_integer_attr(attribute) else None
+
+
+def known(value: Index) -> Index:
+    """The number of a constant, anything else as it is."""
+    number = constant_index(value)
+    return value if number is None else number

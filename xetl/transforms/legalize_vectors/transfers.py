@@ -18,8 +18,8 @@ from xetl.dialects.base import Index, memref_type, vector_type
 from xetl.dialects.kinds_of_types import is_array
 from xetl.dialects.literals import splat_value
 from xetl.dialects.memref_layout import (
-    constant_index,
     has_static_layout,
+    known,
     memory_space_of,
     strides_of,
 )
@@ -143,7 +143,7 @@ def _in_the_matrix(
 ) -> tuple[SSAValue, tuple[Index, ...]]:
     """The base and the offsets in it, as far up as the views allow."""
     base: SSAValue = op.base
-    offsets = tuple(_known(index) for index in op.indices)
+    offsets = tuple(known(index) for index in op.indices)
     build = Builder.before(op)
     stays_inside = all(_flags(op)) or _fits(base, offsets, shape)
     while stays_inside:
@@ -151,14 +151,9 @@ def _in_the_matrix(
         if not isinstance(view, memref.SubviewOp) or not _is_plain(view):
             break
         pairs = zip(offsets, view.mixed_offsets)
-        offsets = tuple(build.plus(one, _known(other)) for one, other in pairs)
+        offsets = tuple(build.plus(one, known(other)) for one, other in pairs)
         base = view.source
     return base, offsets
-
-
-def _known(index: Index) -> Index:
-    number = constant_index(index)
-    return index if number is None else number
 
 
 def _fits(base: SSAValue, offsets: Sequence[Index], shape: Sequence[int]) -> bool:

@@ -33,7 +33,7 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.rewriter import Rewriter
 
 from xetl.dialects.base import Index, memref_type
-from xetl.dialects.memref_layout import constant_index
+from xetl.dialects.memref_layout import known
 from xetl.dialects.upstream import arith, memref, scf
 from xetl.dialects.walk import operations_in
 from xetl.dialects.xsmm import BrgemmDispatchOp, BrgemmOp
@@ -120,7 +120,7 @@ def _replace(op: BlockGemmOp, blocking: Blocking, dispatch: BrgemmDispatchOp) ->
     batch = build.insert(arith.IndexCastOp(count, i64))
     lda, _ = _strides(op.a)
     rows, nr = blocking.rows_padded, blocking.nr
-    m0, k0 = (_known(value) for value in (op.m0, op.k0))
+    m0, k0 = (known(value) for value in (op.m0, op.k0))
     start = build.plus(build.times(m0, lda), k0)
     a = _view(build, op.a, start, (count, rows, CALLED_K), (CALLED_K, lda, 1))
     loop = build.for_loop(0, op.panels, 1)
@@ -135,11 +135,6 @@ def _replace(op: BlockGemmOp, blocking: Blocking, dispatch: BrgemmDispatchOp) ->
     inner.add(BrgemmOp(kernel, a, b, c, batch, data_type=data_type))
     inner.add(scf.YieldOp())
     Rewriter.erase_op(op)
-
-
-def _known(value: SSAValue) -> Index:
-    constant = constant_index(value)
-    return value if constant is None else constant
 
 
 def _panel(

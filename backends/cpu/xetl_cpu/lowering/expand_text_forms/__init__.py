@@ -29,21 +29,21 @@ from xdsl.dialects.builtin import (
     IndexType,
     ModuleOp,
 )
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation
 from xdsl.rewriter import Rewriter
 
 from xetl.analysis.axes import defined_by
 from xetl.codegen.types import byte_width
 from xetl.dialects.base import memref_type
 from xetl.dialects.kernel_attributes import SUBGROUPS, TEXT
-from xetl.dialects.kinds_of_types import integer_width, is_integer_attr, is_vector
-from xetl.dialects.literals import splat_value
+from xetl.dialects.kinds_of_types import integer_width, is_vector
 from xetl.dialects.memref_layout import memory_space_of
 from xetl.dialects.upstream import arith, gpu, memref, xegpu
 from xetl.dialects.walk import operations_in
 from xetl.errors import IRError
 from xetl.ir.builder import Builder
 from xetl.ir.passes import Pass
+from xetl.transforms.canonicalize.folding import integer_of
 from xetl.transforms.diagnostics import remark
 from xetl.transforms.normalize_tiles import split_tile_arrays
 from xetl.transforms.unblock_values import unblock, unblocked_tile
@@ -209,20 +209,9 @@ def _make_total(block: Block) -> None:
     """Give every shift of a kernel a result; to be done last."""
     for op in list(block.walk()):
         if isinstance(op, _SHIFTS):
-            known = _known(op.rhs)
+            known = integer_of(op.rhs)
             if known is None or not 0 <= known < _bits(op.rhs.type):
                 _shift(op)
-
-
-def _known(value: SSAValue) -> int | None:
-    """The integer that a value, or each of its elements, is known to be."""
-    op = value.owner
-    if not isinstance(op, arith.ConstantOp):
-        return None
-    if is_integer_attr(op.value):
-        return op.value.value.data
-    number = splat_value(op.value)
-    return None if number is None else int(number)
 
 
 def _bits(type_: Attribute) -> int:

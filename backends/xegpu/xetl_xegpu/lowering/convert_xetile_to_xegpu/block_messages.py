@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import IntegerAttr, MemRefType, i8, i32, i64
 from xdsl.ir import Attribute, SSAValue
 
 from xetl.dialects.base import Index, memref_type, vector_type
+from xetl.dialects.memref_layout import known
 from xetl.dialects.upstream import arith, memref, vector
 from xetl_xegpu.dialect import (
     CreateMemDescOp,
@@ -23,7 +24,7 @@ from xetl_xegpu.dialect import (
     StoreMatrixOp,
     StoreNdOp,
 )
-from xetl_xegpu.lowering.convert_xetile_to_xegpu.conversion import Converter, known
+from xetl_xegpu.lowering.convert_xetile_to_xegpu.conversion import Converter
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import (
     LANES,
     Form,

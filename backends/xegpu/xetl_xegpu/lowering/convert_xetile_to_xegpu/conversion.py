@@ -25,7 +25,7 @@ from xetl.dialects.base import Index, vector_type
 from xetl.dialects.kernel_attributes import subgroups_along_axes
 from xetl.dialects.kinds_of_types import Vector, is_memref, is_vector
 from xetl.dialects.literals import make_splat
-from xetl.dialects.memref_layout import constant_index
+from xetl.dialects.memref_layout import known
 from xetl.dialects.upstream import arith, gpu, vector
 from xetl.dialects.upstream.elementwise import ElementwiseOp
 from xetl.dialects.upstream.gpu import FuncOp
@@ -196,14 +196,6 @@ _SPECULATABLE = (
     *(arith.ExtsiOp, arith.ExtuiOp, arith.TrunciOp, arith.TruncfOp, arith.ExtfOp),
 )
 """What costs little and does nothing when its result is not used."""
-
-
-def known(value: Index) -> Index:
-    """The number of a constant, anything else as it is."""
-    if isinstance(value, int):
-        return value
-    constant = constant_index(value)
-    return value if constant is None else constant
 
 
 Rule: TypeAlias = Callable[["Converter", Any], object]

@@ -10,6 +10,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xetl.dialects.base import Index, vector_type
 from xetl.dialects.kinds_of_types import integer_width
 from xetl.dialects.literals import splat_value
+from xetl.dialects.memref_layout import known
 from xetl.dialects.reduction_kinds import ON_INTEGERS, atomic_name, normalize_kind
 from xetl.dialects.upstream import arith, memref, scf, vector
 from xetl.dialects.xetile import AtomicRmwTileOp, LoadGatherOp, StoreScatterOp
@@ -21,11 +22,7 @@ from xetl_xegpu.dialect import (
     TensorDescType,
 )
 from xetl_xegpu.dialect.attributes import READ_HINTS, WRITE_HINTS
-from xetl_xegpu.lowering.convert_xetile_to_xegpu.conversion import (
-    Converter,
-    Rule,
-    known,
-)
+from xetl_xegpu.lowering.convert_xetile_to_xegpu.conversion import Converter, Rule
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import (
     LANES,
     Fragments,

@@ -16,9 +16,10 @@ from xdsl.ir import Attribute, SSAValue
 
 from xetl.dialects.base import Index, vector_type, with_element
 from xetl.dialects.kinds_of_types import integer_width
+from xetl.dialects.memref_layout import known
 from xetl.dialects.upstream import arith, vector
 from xetl_xegpu.dialect import LoadOp, PrefetchOp, StoreOp
-from xetl_xegpu.lowering.convert_xetile_to_xegpu.conversion import Converter, known
+from xetl_xegpu.lowering.convert_xetile_to_xegpu.conversion import Converter
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import (
     LANES,
     Fragments,

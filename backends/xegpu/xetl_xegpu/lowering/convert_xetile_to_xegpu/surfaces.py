@@ -14,12 +14,12 @@ from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
 from xetl.dialects.base import Index, memref_type
 from xetl.dialects.kinds_of_types import is_memref
-from xetl.dialects.memref_layout import constant_index
+from xetl.dialects.memref_layout import constant_index, known
 from xetl.dialects.upstream import arith
 from xetl_xegpu.dialect import BlockTdescAttr, CreateNdTdescOp, TensorDescType
 from xetl_xegpu.dialect.stage import NO_BLOCKS
 from xetl_xegpu.limits import BASE_ALIGNMENT, why_no_blocks
-from xetl_xegpu.lowering.convert_xetile_to_xegpu.conversion import Converter, known
+from xetl_xegpu.lowering.convert_xetile_to_xegpu.conversion import Converter
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import (
     Matrix,
     Start,
