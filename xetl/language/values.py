@@ -76,7 +76,7 @@ class Vector:
         ...
 
     def reshape(self, *shape: int | Sequence[int]) -> Vector:
-        """The same elements, row by row, in another shape of rank 1 or 2."""
+        """The same elements, row by row, in another shape; one extent may be -1."""
         ...
 
     sum = reductions.sum
