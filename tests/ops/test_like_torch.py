@@ -473,3 +473,11 @@ def test_derivatives_of_groups_of_nothing() -> None:
     assert x.grad.shape == x.shape
     assert torch.equal(w.grad, torch.zeros(8))
     assert torch.equal(b.grad, torch.zeros(8))
+
+
+def test_the_derivative_of_relu_at_nan() -> None:
+    x = torch.tensor([math.nan, -math.inf, -0.0, 0.0, 1.0, math.inf] * 9)
+    ours, theirs = x.clone().requires_grad_(), x.clone().requires_grad_()
+    ops.relu(ours).sum().backward()
+    torch.relu(theirs).sum().backward()
+    assert torch.equal(ours.grad, theirs.grad)

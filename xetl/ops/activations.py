@@ -79,8 +79,8 @@ def gelu_product(a: Vector, b: Vector) -> Vector:
 
 @xetile.function
 def relu_slope(grad: Vector, v: Vector) -> Vector:
-    """0 below 0 and at 0."""
-    return xetile.where(v > 0, grad, 0.0)
+    """0 below 0 and at 0, not at NaN."""
+    return xetile.where(v <= 0, 0.0, grad)
 
 
 @xetile.function
