@@ -23,8 +23,7 @@ class Halves:
     """Each i64 is two of i32; sums of it are sums of both."""
 
     def __init__(self, block: Block) -> None:
-        self.builder = Builder.at_end(block)
-        self.add, self.inside = self.builder.add, self.builder.inside
+        self.emit = Builder.at_end(block)
         self.pairs: dict[SSAValue, Sequence[SSAValue]] = {}
 
     def carried(self, value: SSAValue, op: Operation) -> Carried:
@@ -39,15 +38,12 @@ class Halves:
         (found,) = self.pairs.get(value, [value])
         return found
 
-    def locate(self, op: Operation) -> None:
-        self.builder.location = op.location
-
     def convert(self, block: Block) -> None:
         for op in block.ops:
             if isinstance(op, arith.AddiOp):
                 pairs = zip(self.pairs[op.lhs], self.pairs[op.rhs])
                 self.pairs[op.result] = [
-                    self.builder.insert(arith.AddiOp(*p)) for p in pairs
+                    self.emit.insert(arith.AddiOp(*p)) for p in pairs
                 ]
             elif isinstance(op, scf.ForOp):
                 convert_for(self, op)
