@@ -12,7 +12,7 @@ from xetl import xetile
 from xetl.settings import config
 from xetl.xetile import constexpr
 from xetl_cpu import targets
-from xetl_cpu.targets import host_machine
+from xetl_cpu.targets import find_target, host_machine
 
 BF16 = ml_dtypes.bfloat16
 
@@ -81,7 +81,6 @@ def test_tiles_that_stay_as_they_are(tile: Any) -> None:
     assert "programs run as one" not in report
 
 
-@xetile.kernel
 def clipped(A, B, C, BM: constexpr = 8):
     acc = xetile.zeros((BM, BM), xetile.f32)
     for k in range(A.shape[1]):
@@ -97,16 +96,14 @@ def test_rows_that_a_program_copies_fit(
 ) -> None:
     """With a second cache of 256 KB a program packs more of k than is done at once."""
     machine = replace(host_machine(), l2=replace(host_machine().l2, size=size))
-    monkeypatch.setattr(targets, "host_machine", lambda: machine)
-    targets.host_fingerprint.cache_clear()
+    target = replace(find_target("host"), machine=machine)
+    monkeypatch.setattr(targets, "_host_target", lambda: target)
     rng, rows = np.random.default_rng(3), 7  # of A: fewer than C has, so it is copied
     a, b = (small_integers(rng, *s) for s in ((rows, 1024), (1024, 8)))
     c = np.zeros((8, 8), np.float32)
     config.cache = False
     try:
-        clipped[1](a, b, c, backend="cpu")
+        xetile.kernel(clipped)[1](a, b, c, backend="cpu")
     finally:
         del config.cache
-        monkeypatch.undo()
-        targets.host_fingerprint.cache_clear()
     assert np.array_equal(c[:rows], a @ b)
