@@ -80,8 +80,7 @@ def strided_store(
     Elements between them are masked off: other programs may write them now.
     """
     step, lanes = _few(tile), at.lanes
-    has_masks = ev.state.target.vector_bytes == 64  # those of AVX2 are slow on AMD
-    if not step or not has_masks:
+    if not step or not ev.state.target.has_masks:  # those of AVX2 are slow on AMD
         return scatter
     build = ev.place(at)
     ends = [vector.ExtractOp(scatter.index_vec, [n]) for n in (0, lanes - 1)]
