@@ -193,6 +193,12 @@ func.func @f(%i: index, %c: i1) {
   return
 }
 // -----
+// CHECK: value 1 of "{} {:d}": Unknown format code 'd'
+func.func @f(%i: index, %x: f32) {
+  xetile.print "{} {:d}"(%i, %x) : index, f32
+  return
+}
+// -----
 // CHECK: `unsigned` names values that are not there: [1]
 func.func @f(%i: i8) {
   xetile.print "{}"(%i) {unsigned = array<i64: 1>} : i8

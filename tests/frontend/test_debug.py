@@ -56,6 +56,17 @@ def test_they_stay_where_they_are():
     assert "xetile.print" in names(build(kernel, X="f32 2", n="i64"))
 
 
+def test_tuples_are_printed_as_python_prints_them(capsys):
+    def kernel(X, n):
+        print(X.shape, f"{(n,)} {(n, 'a')} {(1, (X.dtype, n))}", (1, 2))
+        xetile.static_print(X.shape, f"{(n, 1)}")
+
+    module = build(kernel, X="f32 2", n="i64")
+    template, _ = shown(ops(module, "xetile.print")[0])
+    assert template == "({}, {}) ({},) ({}, 'a') (1, (f32, {})) (1, 2)"
+    assert capsys.readouterr().out == "(an int, an int) (an int, 1)\n"
+
+
 def test_f_strings_of_values_are_described_when_compiling(capsys):
     def kernel(X, n):
         v = xetile.zeros((4, 4))

@@ -17,7 +17,7 @@ from xetl.frontend.arrays import as_memref
 from xetl.frontend.builtin_calls import BUILTINS
 from xetl.frontend.casts import extract, runtime
 from xetl.frontend.context import Context, builds
-from xetl.frontend.expressions import escaped
+from xetl.frontend.expressions import as_text, escaped
 from xetl.frontend.operators import ADD, COMPARISONS, FLOORDIV, MOD, MUL, SUB
 from xetl.frontend.scope import Scope
 from xetl.frontend.types import (
@@ -111,7 +111,8 @@ def _static_assert(call: Call) -> None:
 
 @builds("static_print")
 def _static_print(call: Call) -> None:
-    shown = [a.value if is_constant(a.value) else describe(a.value) for a in call.rest]
+    values = [as_text(arg.value) for arg in call.rest]
+    shown = [each if is_constant(each) else describe(each) for each in values]
     call.ctx.said.append(" ".join(map(str, shown)))
 
 
@@ -201,17 +202,19 @@ def _print(ctx: Context, given: Given, node: ast.Call) -> None:
     parts: list[str] = []
     values: list[Arg] = []
     for arg in given.positional:
-        if isinstance(arg.value, Text):
-            parts.append(arg.value.template)
-            values += [Arg(value, arg.node) for value in arg.value.values]
-        elif isinstance(arg.value, str):
-            parts.append(escaped(arg.value))
+        value = as_text(arg.value)
+        if isinstance(value, Text):
+            parts.append(value.template)
+            values += [Arg(each, arg.node) for each in value.values]
+        elif isinstance(value, str):
+            parts.append(escaped(value))
         else:
             parts.append("{}")
             values.append(arg)
     call = Call(ctx, "print", node, {})
-    shown, unsigned = _shown_values(call, values)
-    ctx.add(xetile.PrintOp(shown, template=" ".join(parts), unsigned=unsigned))
+    text = " ".join(parts)
+    shown, unsigned = _shown_values(call, text, values)
+    ctx.add(xetile.PrintOp(shown, template=text, unsigned=unsigned))
 
 
 BUILTINS[print] = _print
@@ -240,7 +243,7 @@ def _device_print(call: Call) -> None:
             "fmt",
             help="write `{}` once for each value",
         )
-    shown, unsigned = _shown_values(call, values)
+    shown, unsigned = _shown_values(call, text, values)
     call.ctx.add(xetile.PrintOp(shown, template=text, unsigned=unsigned))
 
 
@@ -256,7 +259,7 @@ def _device_assert(call: Call) -> None:
         return
     holds = _condition(call)
     text = text or escaped(_source(call))
-    shown, unsigned = _shown_values(call, values)
+    shown, unsigned = _shown_values(call, text, values)
     call.ctx.add(xetile.AssertOp(holds, shown, template=text, unsigned=unsigned))
 
 
@@ -338,9 +341,9 @@ def _text(call: Call, name: str) -> tuple[str, list[Arg]]:
 
 
 def _shown_values(
-    call: Call, values: Sequence[Arg]
+    call: Call, text: str, values: Sequence[Arg]
 ) -> tuple[list[SSAValue], list[int]]:
-    """The values as the ops take them, and which of them are unsigned."""
+    """The values in ``text`` as the ops take them, and which of them are unsigned."""
     shown: list[SSAValue] = []
     unsigned: list[int] = []
     for arg in values:
@@ -352,6 +355,15 @@ def _shown_values(
         if isinstance(value, Vector) and value.dtype.kind == "u":
             unsigned.append(len(shown))
         shown.append(_plain_value(call.ctx, value))
+    wrong = xetile.wrong_format(text, [each.type for each in shown])
+    if wrong is not None:
+        arg = values[wrong[0]]
+        raise call.ctx.error(
+            "X0315",
+            f"{describe(arg.value)} cannot be printed so: {wrong[1]}",
+            arg.node,
+            help="write `{}` without a format, or one for its kind: `{:d}`, `{:.3f}`",
+        )
     return shown, unsigned
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -316,10 +316,13 @@ def _walrus(ctx: Context, node: ast.NamedExpr) -> Value:
 @expression(ast.JoinedStr)
 def _f_string(ctx: Context, node: ast.JoinedStr) -> Value:
     """Constants as Python prints them; values of the run become fields."""
+    return _joined([ctx.evaluate(part) for part in node.values])
+
+
+def _joined(parts: Iterable[Value]) -> Text | str:
     template, shown = "", ""
     values: list[Value] = []
-    for part in node.values:
-        value = ctx.evaluate(part)
+    for value in parts:
         if isinstance(value, Text):
             template, shown = template + value.template, shown + value.shown
             values += value.values
@@ -328,26 +331,49 @@ def _f_string(ctx: Context, node: ast.JoinedStr) -> Value:
     return Text(template, tuple(values), shown) if values else shown
 
 
+def as_text(value: Value) -> Value:
+    """A tuple as the text that Python prints; anything else as it is."""
+    items = items_of(value)
+    if items is None:
+        return value
+    if is_constant(value):
+        return str(value)
+    parts: list[Value] = ["("]
+    for item in items:
+        parts += [_item_as_text(item), ", "]
+    return _joined([*parts[:-1], ",)" if len(items) == 1 else ")"])
+
+
 def escaped(text: str) -> str:
     """``text`` as part of a template."""
     return text.replace("{", "{{").replace("}", "}}")
+
+
+def _item_as_text(item: Value) -> Value:
+    if isinstance(item, Scalar | Vector):
+        return Text("{}", (item,), describe(item))
+    if is_constant(item):
+        return repr(item)
+    return describe(item) if items_of(item) is None else as_text(item)
 
 
 @expression(ast.FormattedValue)
 def _formatted(ctx: Context, node: ast.FormattedValue) -> Value:
     value = ctx.evaluate(node.value)
     spec = ctx.evaluate(node.format_spec) if node.format_spec is not None else ""
-    if isinstance(value, Vector) and spec:
+    if spec and not isinstance(value, Scalar) and not is_constant(value):
         raise ctx.error(
             "X0315",
-            f"{describe(value)} is printed as it is: a vector takes no format",
+            f"{describe(value)} is printed as it is: only numbers take a format",
             help="write `{}` without a format",
         )
-    if isinstance(value, Scalar | Vector) and isinstance(spec, str):
+    if isinstance(spec, Text):
+        raise ctx.error("X0315", "this format is known at run time only")
+    if isinstance(value, Scalar | Vector):
         field = f"{{:{spec}}}" if spec else "{}"
         return Text(field, (value,), describe(value))
     if not is_constant(value):
-        return describe(value)
+        return as_text(value) if items_of(value) is not None else describe(value)
     check_readable(ctx, Arg(value, node.value))
     check_format(ctx, spec)
     try:

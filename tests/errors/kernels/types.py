@@ -176,7 +176,30 @@ def wrong_print_text(X: "f32 2", n: "i64"):
 
 def wrong_print_format(X: "f32 2"):
     v = xetile.zeros((4, 4))
-    xetile.device_print(f"v = {v:.3f}")  # ERROR: X0315 f32 (4, 4) is printed as it is: a vector takes no format
+    xetile.device_print(f"v = {v:.3f}")  # ERROR: X0315 f32 (4, 4) is printed as it is: only numbers take a format
+
+
+def wrong_print_format_of_a_tuple(X: "f32 2"):
+    print(f"{X.shape:>9}")  # ERROR: X0315 a tuple of 2 is printed as it is: only numbers take a format
+
+
+def wrong_print_format_in_a_text(X: "f32 2"):
+    v = xetile.zeros((4, 4))
+    # CARET: v
+    xetile.device_print("v = {:.3f}", v)  # ERROR: X0315 f32 (4, 4) cannot be printed so: only numbers take a format
+
+
+def wrong_format_of_a_kind(X: "f32 2", n: "i64"):
+    # CARET: X[0, 0]
+    xetile.device_print("x = {:d}", X[0, 0])  # ERROR: X0315 a float cannot be printed so: Unknown format code 'd'
+
+
+def wrong_format_in_print(X: "f32 2", n: "i64"):
+    print(f"n = {n:q}")  # ERROR: X0315 an int cannot be printed so: Unknown format code 'q'
+
+
+def wrong_format_of_the_run(X: "f32 2", n: "i64"):
+    print(f"x = {X[0, 0]:{n}}")  # ERROR: X0315 this format is known at run time only
 
 
 def wrong_assert_of_vector(X: "f32 2"):

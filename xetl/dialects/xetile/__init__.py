@@ -20,6 +20,7 @@ from .debug_ops import AssertOp as AssertOp
 from .debug_ops import BreakpointOp as BreakpointOp
 from .debug_ops import PrintOp as PrintOp
 from .debug_ops import count_fields as count_fields
+from .debug_ops import wrong_format as wrong_format
 from .memory_ops import AtomicRmwTileOp as AtomicRmwTileOp
 from .memory_ops import InitTileOp as InitTileOp
 from .memory_ops import LoadGatherOp as LoadGatherOp

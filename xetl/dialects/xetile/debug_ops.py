@@ -6,8 +6,18 @@ Source: `gpu.printf` and `cf.assert` of MLIR, whose texts cannot hold values of 
 from __future__ import annotations
 
 import string
+from collections.abc import Sequence
 
-from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, StringAttr, UnitAttr, i1
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    ArrayAttr,
+    DenseArrayBase,
+    StringAttr,
+    UnitAttr,
+    VectorType,
+    i1,
+)
+from xdsl.ir import Attribute
 from xdsl.irdl import operand_def, opt_prop_def, prop_def, traits_def, var_operand_def
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 from xdsl.utils.exceptions import VerifyException
@@ -32,6 +42,23 @@ def count_fields(template: str) -> int | None:
     return len(fields)
 
 
+def wrong_format(template: str, types: Sequence[Attribute]) -> tuple[int, str] | None:
+    """The first value of ``types`` that its field cannot show, and why not."""
+    parts = string.Formatter().parse(template)
+    formats = [spec or "" for _, name, spec, _ in parts if name is not None]
+    for i, (spec, type_) in enumerate(zip(formats, types)):
+        if isinstance(type_, VectorType):
+            if spec:
+                return i, "only numbers take a format"
+            continue
+        kind = float if isinstance(type_, AnyFloat) else bool if type_ == i1 else int
+        try:
+            format(kind(), spec)
+        except ValueError as problem:
+            return i, str(problem)
+    return None
+
+
 class _TextOp(XetlOp):
     """A text and values for its fields."""
 
@@ -48,6 +75,9 @@ class _TextOp(XetlOp):
         text = self.template
         check(wanted is not None, "{} is no text with fields {{}}", text)
         check(wanted == found, "{} has {} fields for {} values", text, wanted, found)
+        wrong = wrong_format(text.data, self.arguments.types)
+        if wrong is not None:
+            raise VerifyException(f"value {wrong[0]} of {text}: {wrong[1]}")
         positions = ints_of(self.unsigned)
         if not all(0 <= position < found for position in positions):
             raise VerifyException(
