@@ -166,11 +166,13 @@ def _divide_floats(
     )
     inexact = ctx.emit(arith.CmpfOp("one", rest, zero))
     shift = ctx.emit(arith.AndiOp(other_sign, inexact))
-    shifted = ctx.emit(arith.AddfOp(rest, right))
-    rest = ctx.emit(arith.SelectOp(shift, shifted, rest))
     if op is not FLOORDIV:
-        return rest
+        shifted = ctx.emit(arith.AddfOp(rest, right))
+        return ctx.emit(arith.SelectOp(shift, shifted, rest))
+    # Before the shift: with it, a divisor that is infinite would give NaN.
     whole = ctx.emit(arith.DivfOp(ctx.emit(arith.SubfOp(left, rest)), right))
-    quotient = ctx.emit(math.RoundevenOp(whole))
+    rounded = ctx.emit(math.RoundevenOp(whole))
+    one = ctx.emit(arith.SelectOp(shift, numbers.constant(1), zero))
+    quotient = ctx.emit(arith.SubfOp(rounded, one))
     plain = ctx.emit(arith.DivfOp(left, right))
     return ctx.emit(arith.SelectOp(numbers.equals(right, 0), plain, quotient))
