@@ -221,6 +221,10 @@ def wrong_cat(X: "f32 2"):
     xetile.cat(xetile.zeros((2, 8)), xetile.zeros((2, 4)), 0)  # ERROR: X0607 `cat` along 0: the other extents differ
 
 
+def wrong_join(X: "f32 2"):
+    xetile.join(xetile.zeros((8,)), xetile.zeros((4,)))  # ERROR: X0607 `join`: the shapes differ
+
+
 def wrong_topk(X: "f32 2"):
     xetile.topk(xetile.zeros((8,)), 9)  # ERROR: X0607 `topk`: 9 of 8 elements
 

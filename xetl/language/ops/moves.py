@@ -169,6 +169,7 @@ def join(a: Vector, b: Vector) -> Vector:
     static_assert(
         a.ndim == 1, "`join` takes vectors of rank 1: a rank 3 does not exist"
     )
+    static_assert(a.shape == b.shape, "`join`: the shapes differ")
     return reshape(interleave(a, b), (a.shape[0], 2))
 
 
