@@ -95,6 +95,8 @@ def test_gradients_are_dropped_and_events_waited_for() -> None:
         ({"fn": short, "return_mode": "meen"}, "`return_mode=` is 'meen'"),
         ({"fn": [short], "return_mode": "all"}, "`return_mode=` is 'all'"),
         ({"fn": [short], "quantiles": [0.5]}, "`quantiles=` is for one function"),
+        ({"fn": short, "quantiles": [2]}, r"`quantiles=` is \[2\]"),
+        ({"fn": short, "quantiles": 0.5}, "`quantiles=` is 0.5"),
     ],
 )
 def test_wrong_calls(options: Any, said: str) -> None:

@@ -230,10 +230,8 @@ def do_bench(
         _check_choice("return_mode", return_mode, [*_MODES, "all"])
         if len(functions) != 1 or not callable(fn):
             _check_choice("return_mode", return_mode, list(_MODES))
-        if quantiles is not None and not callable(fn):
-            raise LaunchError(
-                "`quantiles=` is for one function, but several were given", code="X0850"
-            )
+        if quantiles is not None:
+            _check_quantiles(quantiles, callable(fn))
     except LaunchError as error:
         raise at_caller(error) from None
     how = _How(warmup / 1e3, rep / 1e3, _before(grad_to_none, cache == "cold"))
@@ -244,6 +242,23 @@ def do_bench(
     if quantiles is not None:
         return [float(each) for each in np.quantile(times, quantiles)]
     return times if return_mode == "all" else _MODES[return_mode](times)
+
+
+def _check_quantiles(quantiles: Any, one: bool) -> None:
+    if not one:
+        raise LaunchError(
+            "`quantiles=` is for one function, but several were given", code="X0850"
+        )
+    try:
+        inside = all(0 <= each <= 1 for each in quantiles)
+    except TypeError:
+        inside = False
+    if not inside:
+        raise LaunchError(
+            f"`quantiles=` is {quantiles!r}",
+            code="X0850",
+            help="it is a list of numbers from 0 to 1, such as [0.5, 0.2, 0.8]",
+        )
 
 
 def _functions(fn: object) -> dict[str, Call]:
