@@ -79,6 +79,8 @@ WRONG: list[tuple[str, Callable[[], object], str, str]] = [
      "its parameters are `A`, `BM`"),
     ("near name on m", lambda: add[lambda m: m.alpa](x(), x(), x()),
      "asks for `alpa`", "did you mean `alpha`?"),
+    ("near name in m[]", lambda: add[lambda m: m["alpa"]](x(), x(), x()),
+     "asks for `alpa`", "did you mean `alpha`?"),
     ("missing argument", lambda: add[1](x(), x()), "`add` was called without `C`",
      "its parameters are `A`, `B`, `C`, `alpha`, `BM`"),
     ("missing arguments", lambda: add[1](), "called without `A`, `B`, `C`", "`BM`"),

@@ -20,7 +20,7 @@ _ONES = ((), (1, 1), (1,), ())
 
 
 class BoundArguments:
-    """What a grid function is given: the arguments of the call by name."""
+    """What a grid function is given: the arguments by name, ``m.BM`` or ``m["BM"]``."""
 
     def __init__(self, values: dict[str, Any]) -> None:
         """Take ``values``, in which ``__kernel__`` is the name of the kernel."""
@@ -37,6 +37,9 @@ class BoundArguments:
             help=did_you_mean(name, names)
             or "its parameters are " + ", ".join(f"`{each}`" for each in names),
         )
+
+    def __getitem__(self, name: str) -> Any:
+        return getattr(self, name)
 
 
 class Binder:
