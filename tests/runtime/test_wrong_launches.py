@@ -140,6 +140,9 @@ WRONG: list[tuple[str, Callable[[], object], str, str]] = [
     ("stage is no name", lambda: add.ir(x(), x(), x()), "without the name of a", ""),
     ("unknown target", lambda: add.ir("llvm", x(), x(), x(), target="avx3"),
      "backend `cpu` has no target `avx3`", "did you mean `avx2`?"),
+    ("target of another", lambda: add.ir("llvm", "f32[N] f32[N] f32[N]", target="pvc",
+     backend="cpu"),
+     "backend `cpu` has no target `pvc`", "pass `backend='xegpu'`"),
 ]  # fmt: skip
 
 

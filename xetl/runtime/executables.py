@@ -453,9 +453,12 @@ def choose_target(backend: BackendBase, name: object = None) -> str:
 
 
 def _of_others(backend: BackendBase, wanted: object) -> str | None:
-    """A target of another backend that is called nearly so."""
-    names = [name for each in others(backend) for name in each.targets]
-    return did_you_mean(str(wanted), names)
+    """What to do where a target of another backend is called so, or nearly so."""
+    owners = {name: each.name for each in others(backend) for name in each.targets}
+    owner = owners.get(str(wanted))
+    if owner is not None:
+        return f"it is a target of backend `{owner}`: pass `backend={owner!r}`"
+    return did_you_mean(str(wanted), owners)
 
 
 def target_at(backend: BackendBase, place: Place | None) -> str:
