@@ -42,6 +42,15 @@ def test_the_first_of_integers(largest: bool) -> None:
     assert np.array_equal(values, np.take_along_axis(x, places, 1))
 
 
+@pytest.mark.parametrize("k", [0, 1])
+def test_a_number_is_its_own_largest_as_in_torch(k: int) -> None:
+    torch: Any = pytest.importorskip("torch")
+    x = torch.tensor(3.0)
+    values, places = ops.topk(x, k)
+    assert torch.equal(values, torch.topk(x, k).values)
+    assert torch.equal(places, torch.topk(x, k).indices)
+
+
 @pytest.mark.parametrize("dtype", [np.int64, np.uint64, np.float64])
 def test_numbers_of_64_bits(dtype: type) -> None:
     some = np.array([0, 1, 1 << 32, (1 << 32) + 1, 1 << 62, (1 << 62) + 4096], dtype)

@@ -139,7 +139,9 @@ def topk_with_indices(
     dtype = input.dtype
     padding = limit_of("max" if largest else "min", dtype)
     acc = sums_of(dtype) if dtype.is_float else dtype
-    shape = (*input.shape[:dim], k, *input.shape[dim + 1 :]) if input.shape else ()
+    shape = (*input.shape[:dim], k, *input.shape[dim + 1 :])
+    if not input.shape:
+        shape, k = (), 1  # of a number that is what torch gives for 0 as well
 
     def steps(made: Any) -> Any:
         if width <= _FEW * k:
