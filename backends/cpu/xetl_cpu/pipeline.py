@@ -47,6 +47,7 @@ from xetl_cpu.image import DEFAULT_IMPORTS, build_image
 from xetl_cpu.lowering.clamp_tile_offsets import ClampTileOffsetsPass
 from xetl_cpu.lowering.convert_xetile_to_loops import ConvertXetileToLoopsPass
 from xetl_cpu.lowering.fuse_row_loops import FuseRowLoopsPass
+from xetl_cpu.lowering.grow_tiles import GrowTilesPass
 from xetl_cpu.lowering.hoist_launch_invariants import HoistLaunchInvariantsPass
 from xetl_cpu.lowering.materialize_grid import MaterializeGridPass
 from xetl_cpu.lowering.order_programs import OrderProgramsPass
@@ -148,6 +149,7 @@ def passes(target: str) -> list[ModulePass]:
         _later("sink-products", _OF_PRODUCTS),
         *_tiles(target),
         _HOIST_DISPATCH,
+        GrowTilesPass(),
         OrderProgramsPass(),
         PlaceValuesPass(target),
         ConvertXetileToLoopsPass(target),

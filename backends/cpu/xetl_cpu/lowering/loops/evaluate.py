@@ -61,6 +61,7 @@ class Evaluator:
     ``starts``: from which column on tiles do that may start before their matrix.
     ``loads``: those that are done. ``stop``: where stores end, if before their end.
     ``ended``: loads that have a limit. ``outside``: loads that are past theirs.
+    ``inside``: tiles that must lie inside their matrices, instead of limits.
     """
 
     state: State
@@ -73,6 +74,7 @@ class Evaluator:
     loads: dict[Operation, None] = field(default_factory=dict[Operation, None])
     ended: set[Operation] = field(default_factory=set[Operation])
     outside: Collection[Operation] = ()
+    inside: dict[object, TileAt] | None = None
 
     def eval(self, value: SSAValue, at: At) -> SSAValue:
         """The elements ``at`` of a vector value; a scalar is itself."""
@@ -211,17 +213,16 @@ class Evaluator:
             where = (id(matrix.memref), _key(tile.row), _key(tile.col), id(padding))
             return self.block_row(where, at, row_of_block)
         row, col = self.nest.plus(at.row, tile.row), self.nest.plus(at.col, tile.col)
-        limit = self.row_limit(matrix, row)
         build = self.nest.at(row, col)
         if self.is_whole(tile, at):
-            outside, key = self.nest.at(at.row), _key(tile.col)
-            self.limits[_key(limit), key] = outside.minus(limit, tile.col)
-            if not tile.non_negative and key not in self.starts:
-                first = self.nest.places[0]
-                self.starts[key] = first.maximum(first.minus(0, tile.col), 0)
+            if self.inside is not None:
+                self.inside[id(matrix.memref), _key(tile.row), _key(tile.col)] = tile
+            else:
+                self._limit(tile, self.row_limit(matrix, row), at.row)
             type_ = VectorType(element, [lanes])
             indices = [build.index(row), build.index(col)]
             return build.insert(vector.LoadOp(matrix.memref, indices, type_))
+        limit = self.row_limit(matrix, row)
         mask = lane_mask(build, build.minus(limit, col), lanes)
         if not tile.non_negative:
             mask = self._from_column_zero(mask, row, col, lanes)
@@ -230,6 +231,14 @@ class Evaluator:
             return self.gather(matrix.memref, [row, col], mask, element, moved, padding)
         indices = [build.index(row), build.index(col)]
         return build.insert(vector.MaskedloadOp(matrix.memref, indices, mask, padding))
+
+    def _limit(self, tile: TileAt, limit: Index, row: Index) -> None:
+        """Note how far a tile's matrix lets the loop go without masks."""
+        outside, key = self.nest.at(row), _key(tile.col)
+        self.limits[_key(limit), key] = outside.minus(limit, tile.col)
+        if not tile.non_negative and key not in self.starts:
+            first = self.nest.places[0]
+            self.starts[key] = first.maximum(first.minus(0, tile.col), 0)
 
     def block_row(
         self, key: object, at: At, load: Callable[[Index, Index], SSAValue]

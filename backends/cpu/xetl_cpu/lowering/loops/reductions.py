@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import gcd
 
 from xdsl.dialects.builtin import (
     BFloat16Type,
@@ -21,6 +22,7 @@ from xetl.dialects.reduction_kinds import ON_INTEGERS, identity_of, operation_of
 from xetl.dialects.upstream import arith, memref, vector
 from xetl.ir.builder import Builder
 from xetl.transforms.diagnostics import remark
+from xetl_cpu.lowering.loops.chunks import chunk_at, over_chunks, put
 from xetl_cpu.lowering.loops.evaluate import Evaluator, constant_op
 from xetl_cpu.lowering.loops.nest import COLUMNS, At, Nest, lane_mask
 from xetl_cpu.lowering.loops.state import (
@@ -31,7 +33,7 @@ from xetl_cpu.lowering.loops.state import (
     leaves,
     shape_of,
 )
-from xetl_cpu.lowering.loops.stores import chunk_at, over_chunks, put, write
+from xetl_cpu.lowering.loops.stores import write
 
 _LONG = 16
 """Vectors of a row that outweigh the reduction across the lanes at its end."""
@@ -103,6 +105,7 @@ def reduce_rows(
     gets it on the way. ``place``: where the code goes.
     """
     rows, cols = shape_of(source)
+    state = state.for_columns(cols)
     lanes = state.lanes
     combine = Combine(op.kind.data, element_of(source))
     at_once = _rows_at_once(state, op, source)
@@ -131,13 +134,13 @@ def reduce_rows(
     limit = cols if cols % (lanes * ways) else None
     ends = keep is None and _ends_with_its_load(source, combine.identity())
     inits = [identity] * ways * at_once
-    nest = over_chunks(
-        state, place, (rows, cols), body, limit, inits, rows_at_once=at_once, ends=ends
-    )
-    if at_once == 1:
-        _finish_row(nest, combine, list(nest.results), to)
-    else:
-        _finish_rows(nest, combine, list(nest.results), to)
+
+    def finish(nest: Nest) -> None:
+        of_rows = _finish_row if at_once == 1 else _finish_rows
+        of_rows(nest, combine, list(nest.results), to)
+
+    how = limit, inits, at_once, ends
+    over_chunks(state, place, (rows, cols), body, *how, finish=finish)
 
 
 def _rows_at_once(state: State, op: xetile.TileReduceOp, source: SSAValue) -> int:
@@ -147,6 +150,9 @@ def _rows_at_once(state: State, op: xetile.TileReduceOp, source: SSAValue) -> in
     Long rows that come from memory are read one after the other: a third faster.
     """
     rows, cols = shape_of(source)
+    if cols == state.lanes and integer_width(element_of(op.source)) != 1:
+        # Short rows are cheap to read again: nothing is lost if loops are not fused.
+        return gcd(rows, 2 * UNROLL)
     if rows % UNROLL or integer_width(element_of(op.source)) == 1:
         return 1
     reads = any(
@@ -203,12 +209,15 @@ def _finish_rows(
     """The same for some rows, whose number is a power of two.
 
     Two vectors become one with half as many lanes of each row, so that a step is one
-    operation for all rows.
+    operation for all rows; those with one lane of each are put beside one another.
     """
     build, groups = nest.after(), 1
     while len(partial) > 1:
+        lanes = vector_type(partial[0]).get_shape()[0]
         partial = [
             _halved(build, combine, (a, b), groups)
+            if lanes > groups
+            else build.insert(vector.ShuffleOp(a, b, mask=list(range(2 * lanes))))
             for a, b in zip(partial[::2], partial[1::2])
         ]
         groups *= 2
@@ -240,6 +249,7 @@ def _reduce_columns(
 ) -> None:
     """Some rows at a time into a row of partial results, which stays in L1."""
     rows, cols = shape_of(source)
+    state = state.for_columns(cols)
     combine = Combine(op.kind.data, element_of(source))
     # A column of one element has room for a whole vector, as any buffer.
     partial = to if combine.narrow is None else state.allocate((1, cols), f32)

@@ -202,7 +202,8 @@ def _is_whole_run(ev: Evaluator, run: Run, mask: SSAValue | None, at: At) -> boo
     """Whether a loop without masks may read or write a run; it is told how far."""
     in_loop = ev.nest.level(at.col) == 2 and ev.nest.level(at.row) < 2
     given = mask is None or bool(splat_of(mask))
-    ends = ends_of_run(run) if ev.whole and in_loop and given else None
+    whole = ev.whole and ev.inside is None
+    ends = ends_of_run(run) if whole and in_loop and given else None
     if ends is None or not ends.limits or at.block is not None:
         return False
     build = ev.nest.at(at.row)

@@ -11,12 +11,13 @@ from xetl.dialects.upstream import memref, vector
 from xetl.dialects.xetile import TileScanOp
 from xetl.ir.builder import Builder
 from xetl.transforms.diagnostics import remark
+from xetl_cpu.lowering.loops.chunks import chunk_at, over_chunks, put
 from xetl_cpu.lowering.loops.evaluate import Evaluator, constant_op
 from xetl_cpu.lowering.loops.materialization import materialize
 from xetl_cpu.lowering.loops.nest import COLUMNS, At
 from xetl_cpu.lowering.loops.reductions import Combine
 from xetl_cpu.lowering.loops.state import Buffer, State, element_of, shape_of
-from xetl_cpu.lowering.loops.stores import chunk_at, over_chunks, put, write
+from xetl_cpu.lowering.loops.stores import write
 
 
 def scan_tile(state: State, op: TileScanOp) -> None:

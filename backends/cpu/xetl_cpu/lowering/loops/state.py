@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, NoneAttr, StridedLayoutAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
@@ -162,6 +162,11 @@ class State:
     adjacent: dict[Attribute, set[int]] = field(
         default_factory=dict[Attribute, "set[int]"]
     )
+
+    def for_columns(self, cols: int) -> State:
+        """With vectors as long as rows are, if these are short and a power of two."""
+        is_short = 1 < cols < self.lanes and cols.bit_count() == 1
+        return replace(self, lanes=cols) if is_short else self
 
     def allocate(self, shape: Shape, element: Attribute) -> Buffer:
         """Scratch for a value; rows and columns are padded to whole vectors."""

@@ -14,9 +14,8 @@ Source: Intel 64 and IA-32 Optimization Reference Manual, 9.4.1.2, "Streaming St
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import reduce
 
 from xdsl.dialects.builtin import IntegerAttr, IntegerType, i1, i64
 from xdsl.ir import Block, Operation, Region, SSAValue
@@ -30,24 +29,24 @@ from xetl.imports import late
 from xetl.ir.builder import Builder
 from xetl.records import record
 from xetl.transforms.diagnostics import remark
-from xetl_cpu.lowering.loops.evaluate import Evaluator
-from xetl_cpu.lowering.loops.nest import (
-    COLUMNS,
-    At,
-    Nest,
-    lane_mask,
-    lane_numbers,
-    open_nest,
+from xetl_cpu.lowering.loops.chunks import (
+    Whole,
+    block_at,
+    chunk_at,
+    lies_inside,
+    over_chunks,
+    put,
+    waits_for_memory,
+    whole_steps,
 )
+from xetl_cpu.lowering.loops.evaluate import Evaluator
+from xetl_cpu.lowering.loops.nest import COLUMNS, At, Nest, lane_mask, lane_numbers
 from xetl_cpu.lowering.loops.runs import end_of_run, find_run, run_lanes, scatter_lanes
 from xetl_cpu.lowering.loops.state import Buffer, ScatterTile, State, TileAt, view_of
 from xetl_cpu.lowering.loops.transposes import reads_across
 
 _LEAST_BYTES = 16
 """Of a vector: what the narrowest non-temporal store moves."""
-
-_MOST_OPERATIONS = 32
-"""In a loop that waits for memory; with more of them it computes."""
 
 _LEAST_BLOCK = 4
 """Rows and columns that are transposed in registers."""
@@ -106,7 +105,7 @@ def alignment(state: State, build: Builder, to: TileAt) -> Alignment | None:
 def stream_in(loop: scf.ForOp, to: Alignment) -> None:
     """Where it may be, run a twin of the loop that stores past the caches."""
     following = loop.next_op
-    if following is None or not _waits_for_memory(loop):
+    if following is None or not waits_for_memory(loop):
         return
     twin = loop.clone()
     build, streams = Builder.before(following), to.streams
@@ -124,19 +123,6 @@ def stream_in(loop: scf.ForOp, to: Alignment) -> None:
     build.add(scf.IfOp(streams, [], *regions))
 
 
-def _waits_for_memory(loop: scf.ForOp) -> bool:
-    return len(loop.body.block.ops) <= _MOST_OPERATIONS
-
-
-def _only_moves(loop: scf.ForOp) -> bool:
-    """Whether it waits for memory and computes no functions, which would be code."""
-    return _waits_for_memory(loop) and not _has_functions(loop)
-
-
-def _has_functions(loop: scf.ForOp) -> bool:
-    return any(op.name.startswith("math.") for op in loop.body.block.ops)
-
-
 def write(state: State, value: SSAValue, to: Buffer, op: Operation) -> None:
     """Compute a value in front of ``op`` into a buffer of its shape."""
 
@@ -151,6 +137,7 @@ def write(state: State, value: SSAValue, to: Buffer, op: Operation) -> None:
         return []
 
     rows, cols = to.shape
+    state = state.for_columns(rows if to.is_column else cols)
     smallest = max(min(rows, cols), _LEAST_BLOCK)
     blocks = _for_blocks(state, value, smallest) if cols > 1 else None
     if blocks is not None and rows % blocks.lanes == 0:
@@ -193,24 +180,9 @@ def _store_rows(state: State, op: StoreTileOp, tile: TileAt) -> None:
     if tile.non_negative and not down and along:
         # Rows are stored some at a time.
         blocks = _for_blocks(state, op.value, min(tile.shape))
-    state = blocks or state
+    state = blocks or state.for_columns(target.shape[1])
     start = Builder.before(op)
-    (row_from, row_to), (col_from, col_to) = (
-        _inside(start, size, offset, extent, tile.non_negative)
-        for size, offset, extent in (
-            (target.matrix.rows, target.row, target.shape[0]),
-            (target.matrix.cols, target.col, target.shape[1]),
-        )
-    )
-    # A loop that does not start at the first row must stay one.
-    outer: Index = row_to if tile.non_negative else start.index(row_to)
-    if target.shape[0] == 1 and tile.non_negative:
-        outer = 1
-    # A single row that lies outside must not be written: no columns then.
-    inner = col_to
-    if isinstance(outer, int):
-        inside = start.compare("sgt", row_to, 0)
-        inner = start.select(inside, col_to, 0)
+    (row_from, outer), (col_from, inner) = _ends(start, target)
 
     def body(ev: Evaluator, _: Sequence[SSAValue]) -> list[SSAValue]:
         at = chunk_at(ev)
@@ -232,13 +204,41 @@ def _store_rows(state: State, op: StoreTileOp, tile: TileAt) -> None:
     if blocks is not None:
         lanes = state.lanes
         whole = start.index(start.maximum(outer, 0))
-        first = _whole_steps(start, whole, lanes)
+        first = whole_steps(start, whole, lanes)
         over_chunks(state, op, (first, inner), block, inner, rows_at_once=lanes)
-    nest = over_chunks(state, op, (outer, inner), body, limit=inner, lead=lead)
+    inside: Whole | None = None
+    if blocks is None and isinstance(op.parent_op(), scf.ForOp):
+        inside = target.shape, [lies_inside(start, target)]
+    nest = over_chunks(
+        state, op, (outer, inner), body, limit=inner, lead=lead, whole=inside
+    )
     if nest.outer_loop is not None and first != 0:
         nest.outer_loop.operands[0] = Builder.before(nest.outer_loop).index(first)
     if lies is not None and nest.before is not None:
         stream_in(nest.before.loop, lies)
+
+
+def _ends(
+    build: Builder, target: TileAt
+) -> tuple[tuple[Index, Index], tuple[Index, Index]]:
+    """The first row and the end of those that are stored; the same of columns."""
+    (row_from, row_to), (col_from, col_to) = (
+        _inside(build, size, offset, extent, target.non_negative)
+        for size, offset, extent in (
+            (target.matrix.rows, target.row, target.shape[0]),
+            (target.matrix.cols, target.col, target.shape[1]),
+        )
+    )
+    # A loop that does not start at the first row must stay one.
+    outer: Index = row_to if target.non_negative else build.index(row_to)
+    if target.shape[0] == 1 and target.non_negative:
+        outer = 1
+    # A single row that lies outside must not be written: no columns then.
+    inner = col_to
+    if isinstance(outer, int):
+        inside = build.compare("sgt", row_to, 0)
+        inner = build.select(inside, col_to, 0)
+    return (row_from, outer), (col_from, inner)
 
 
 def _store_one(state: State, op: StoreTileOp, tile: TileAt) -> None:
@@ -287,7 +287,8 @@ def _store_lanes(
     nest, build = ev.nest, ev.nest.places[2]
     row, col = nest.plus(at.row, tile.row), nest.plus(at.col, tile.col)
     indices = [build.index(row), build.index(col)]
-    if ev.whole and tile.non_negative and tile.matrix.is_contiguous():
+    is_inside = tile.non_negative or ev.inside is not None
+    if ev.whole and is_inside and tile.matrix.is_contiguous():
         build.add(vector.StoreOp(value, tile.matrix.memref, indices))
         return
     mask = lane_mask(build, build.minus(end, at.col), at.lanes)
@@ -335,137 +336,3 @@ def store_scatter(state: State, op: StoreScatterOp) -> None:
 
 
 _strided_store = late("xetl_cpu.lowering.loops.strides", "strided_store")
-
-
-_FAR = 1 << 40
-"""Columns: more than any row of a tile has."""
-
-Body = Callable[[Evaluator, Sequence[SSAValue]], list[SSAValue]]
-"""Writes the code of one chunk; takes and returns what the inner loop carries."""
-
-
-def over_chunks(
-    state: State,
-    op: Operation,
-    extents: tuple[Index, Index],
-    body: Body,
-    limit: Index | None = None,
-    inits: Sequence[SSAValue] = (),
-    rows_at_once: int = 1,
-    ends: bool = False,
-    lead: Index = 0,
-) -> Nest:
-    """Run ``body`` for all rows and chunks of columns, in front of ``op``.
-
-    Where every access is inside its matrix the inner loop runs without masks; a
-    second loop with masks does the rest of the row, one chunk a trip. ``limit``: how
-    far the body itself may go without masks. ``inits``: what the inner loop carries,
-    one value for each chunk of a trip, those of the first chunks of all rows first.
-    ``rows_at_once``: how many rows a trip of the outer loop does. ``ends``: nothing is
-    to be done where the body's only load is outside of its matrix. ``lead``: columns
-    that are done with a mask first, if the loop does little else than move data. So
-    are those where tiles start before their matrix, if the loop carries nothing.
-    Returns the nest of the last inner loop, both loops ended.
-    """
-    step = state.lanes * max(1, len(inits) // rows_at_once)
-    outer, inner = extents
-    nest = open_nest(op, outer, inner, step, inits, rows_at_once)
-    ev = Evaluator(state, nest, whole=True)
-    if limit is not None:
-        ev.limits["body"] = limit
-    nest.end_inner(body(ev, nest.carried))
-    state.reads.update(ev.loads.keys())
-    if ev.starts:
-        build = nest.places[0]
-        first = reduce(build.maximum, ev.starts.values())
-        if inits:  # all trips are masked, or none
-            far = build.select(build.compare("eq", first, 0), _FAR, 0)
-            ev.limits["body"] = build.minimum(ev.limits.get("body", far), far)
-        else:
-            lead = _whole_steps(build, build.plus(first, step - 1), step)
-    elif not (ev.limits and _only_moves(nest.loop)):
-        lead = 0
-    if isinstance(lead, SSAValue):
-        _mask_the_lead(ev, lead, inner, body)
-    if ev.limits:
-        carried = inits[:rows_at_once]
-        nest = _mask_the_rest(ev, (inner, step, ends), body, len(carried))
-    nest.end_outer()
-    return nest
-
-
-def _mask_the_lead(ev: Evaluator, lead: SSAValue, inner: Index, body: Body) -> None:
-    """Let the first loop begin at ``lead``; another one does what is before it."""
-    stop = Builder.before(ev.nest.loop).minimum(inner, lead)
-    nest = ev.nest.lead(stop, ev.state.lanes)
-    nest.end_inner(body(Evaluator(ev.state, nest, stop=stop), ()))
-    ev.nest.loop.operands[0] = lead
-
-
-def _mask_the_rest(
-    ev: Evaluator, how: tuple[Index, int, bool], body: Body, carried: int
-) -> Nest:
-    """Cut the first loop where a limit ends it; go on with masks from there.
-
-    Functions of what goes on to a fixed width are functions of paddings behind all that
-    is loaded: a third loop has no loads, and LLVM computes them once in front of it.
-    """
-    inner, step, ends = how
-    nest, lanes = ev.nest, ev.state.lanes
-    build = Builder.before(nest.loop)
-    full = inner
-    for limit in ev.limits.values():
-        full = build.minimum(full, limit)
-    lead = nest.loop.lower_bound
-    full = build.maximum(build.minus(full, lead), 0)
-    cut = build.index(build.plus(_whole_steps(build, full, step), lead))
-    nest.loop.operands[1] = cut
-    loads = [limit for key, limit in ev.limits.items() if key != "body"]
-    width = inner if isinstance(inner, int) and not ends and _pads(ev) else 0
-    end = inner
-    if loads and (ends or width):
-        end = build.minimum(inner, build.maximum(cut, reduce(build.maximum, loads)))
-    by, padded = lanes if width % step else step, cut
-    if width:
-        past = build.plus(build.minus(end, cut), by - 1)
-        padded = build.index(build.plus(cut, _whole_steps(build, past, by)))
-        end = build.minimum(padded, width)
-    rest = nest.rest(cut, end, lanes, carried)
-    rest.end_inner(body(Evaluator(ev.state, rest), rest.carried))
-    if width:
-        rest = rest.rest(padded, width, by, carried * by // lanes)
-        rest.end_inner(body(Evaluator(ev.state, rest, outside=ev.ended), rest.carried))
-    return rest
-
-
-def _pads(ev: Evaluator) -> bool:
-    """Whether functions of what is loaded are computed, and so of its padding."""
-    return bool(ev.ended) and _has_functions(ev.nest.loop)
-
-
-def _whole_steps(build: Builder, number: Index, step: int) -> Index:
-    """The largest multiple of ``step`` that is not more."""
-    trips = build.insert(arith.DivuiOp(build.index(number), build.index(step)))
-    return build.times(trips, step)
-
-
-def chunk_at(ev: Evaluator) -> At:
-    """The chunk of the current trip."""
-    return At(ev.nest.outer, ev.nest.inner, COLUMNS, ev.state.lanes)
-
-
-def block_at(ev: Evaluator) -> list[At]:
-    """The chunks of the current trip in each row of a block of ``lanes`` rows."""
-    nest, lanes = ev.nest, ev.state.lanes
-    where = nest.outer, nest.inner
-    return [
-        At(nest.plus(nest.outer, n), nest.inner, COLUMNS, lanes, where, n)
-        for n in range(lanes)
-    ]
-
-
-def put(ev: Evaluator, value: SSAValue, to: Buffer, at: At) -> None:
-    """Store a whole vector to a buffer, whose rows are padded for that."""
-    build = ev.nest.places[2]
-    indices = [at.row] if to.is_column else [at.row, at.col]
-    build.add(vector.StoreOp(value, to.memref, [build.index(i) for i in indices]))

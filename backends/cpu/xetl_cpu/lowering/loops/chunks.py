@@ -1,0 +1,259 @@
+"""Rows, in chunks of a vector's lanes: with masks only where a matrix may end.
+
+Rows of one or two vectors have loops of their own, for tiles that are inside of their
+matrices.
+
+Before: a function that writes the code of one chunk
+After:  ``for row { for column chunk { code } ; if %rest { code with masks } }``,
+or of short rows ``if %inside { for row { code } } else { the same as above }``
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from xetl.dialects.base import Index
+from xetl.dialects.upstream import arith, scf, vector
+from xetl.ir.builder import Builder
+from xetl_cpu.lowering.loops.evaluate import Evaluator
+from xetl_cpu.lowering.loops.nest import COLUMNS, At, Nest, open_nest
+from xetl_cpu.lowering.loops.state import Buffer, Shape, State, TileAt
+
+_MOST_OPERATIONS = 32
+"""In a loop that waits for memory; with more of them it computes."""
+
+_FAR = 1 << 40
+"""Columns: more than any row of a tile has."""
+
+Whole = tuple[Shape, list[SSAValue]]
+"""The shape of a tile, and what holds if all of it is inside its matrix."""
+
+Body = Callable[[Evaluator, Sequence[SSAValue]], list[SSAValue]]
+"""Writes the code of one chunk; takes and returns what the inner loop carries."""
+
+
+def over_chunks(
+    state: State,
+    op: Operation,
+    extents: tuple[Index, Index],
+    body: Body,
+    limit: Index | None = None,
+    inits: Sequence[SSAValue] = (),
+    rows_at_once: int = 1,
+    ends: bool = False,
+    lead: Index = 0,
+    whole: Whole | None = None,
+    finish: Callable[[Nest], None] | None = None,
+) -> Nest:
+    """Run ``body`` for all rows and chunks of columns, in front of ``op``.
+
+    Where every access is inside its matrix the inner loop runs without masks; a
+    second loop with masks does the rest of the row, one chunk a trip. ``limit``: how
+    far the body itself may go without masks. ``inits``: what the inner loop carries,
+    one value for each chunk of a trip, those of the first chunks of all rows first.
+    ``rows_at_once``: how many rows a trip of the outer loop does. ``ends``: nothing is
+    to be done where the body's only load is outside of its matrix. ``lead``: columns
+    that are done with a mask first, if the loop does little else than move data. So
+    are those where tiles start before their matrix, if the loop carries nothing.
+    ``whole``: the tile that is stored. ``finish``: called behind inner loops, for each
+    nest. Returns the nest of the last inner loop, both loops ended.
+    """
+    outer, inner = extents
+    if whole is None and isinstance(outer, int) and isinstance(inner, int):
+        whole = (outer, inner), []
+
+    def any_rows() -> Nest:
+        how = limit, inits, rows_at_once, ends, lead
+        nest = _over_chunks(state, op, extents, body, *how)
+        if finish is not None:
+            finish(nest)
+        return nest
+
+    if whole is None or not _is_short(whole[0], state.lanes, inits, rows_at_once):
+        return any_rows()
+    shape, tests = whole
+    nest = open_nest(op, *shape, state.lanes, inits, rows_at_once)
+    ev = Evaluator(state, nest, whole=True, inside={})
+    nest.end_inner(body(ev, nest.carried))
+    if finish is not None:
+        finish(nest)
+    nest.end_outer()
+    assert ev.inside is not None
+    build = Builder.before(nest.outer_loop or nest.loop)
+    tests = [*tests, *(lies_inside(build, tile) for tile in ev.inside.values())]
+    if not tests:
+        state.reads.update(ev.loads.keys())
+        return nest
+    is_inside = build.both(*tests)
+    test = is_inside.owner
+    assert isinstance(test, Operation)
+    there = _cut(test, op)
+    nest = any_rows()
+    elsewhere = _cut(test, op)
+    Builder.before(op).add(scf.IfOp(is_inside, [], there, elsewhere))
+    return nest
+
+
+def _cut(after: Operation, before: Operation) -> Region:
+    """The operations between two, moved into a region."""
+    found, each = list[Operation](), after.next_op
+    while each is not before:
+        assert each is not None
+        found.append(each)
+        each = each.next_op
+    for each in found:
+        each.detach()
+    return Region(Block([*found, scf.YieldOp()]))
+
+
+def _is_short(
+    shape: Shape, lanes: int, inits: Sequence[SSAValue], rows_at_once: int
+) -> bool:
+    """Whether tests for each row would cost as much as what is done with it."""
+    rows, cols = shape
+    one_by_one = len(inits) in (0, rows_at_once)
+    return one_by_one and rows >= rows_at_once and cols in (lanes, 2 * lanes)
+
+
+def lies_inside(build: Builder, tile: TileAt) -> SSAValue:
+    """Whether all of a tile is inside its matrix."""
+    ends = (tile.row, tile.matrix.rows), (tile.col, tile.matrix.cols)
+    tests = list[SSAValue]()
+    for (start, size), extent in zip(ends, tile.shape):
+        tests.append(build.compare("sle", build.plus(start, extent), size))
+        if not tile.non_negative:
+            tests.append(build.compare("sge", start, 0))
+    return build.both(*tests)
+
+
+def _over_chunks(
+    state: State,
+    op: Operation,
+    extents: tuple[Index, Index],
+    body: Body,
+    limit: Index | None,
+    inits: Sequence[SSAValue],
+    rows_at_once: int,
+    ends: bool,
+    lead: Index,
+) -> Nest:
+    """Loops for rows of any length, of tiles that may be outside."""
+    step = state.lanes * max(1, len(inits) // rows_at_once)
+    outer, inner = extents
+    nest = open_nest(op, outer, inner, step, inits, rows_at_once)
+    ev = Evaluator(state, nest, whole=True)
+    if limit is not None:
+        ev.limits["body"] = limit
+    nest.end_inner(body(ev, nest.carried))
+    state.reads.update(ev.loads.keys())
+    if ev.starts:
+        build = nest.places[0]
+        first = reduce(build.maximum, ev.starts.values())
+        if inits:  # all trips are masked, or none
+            far = build.select(build.compare("eq", first, 0), _FAR, 0)
+            ev.limits["body"] = build.minimum(ev.limits.get("body", far), far)
+        else:
+            lead = whole_steps(build, build.plus(first, step - 1), step)
+    elif not (ev.limits and _only_moves(nest.loop)):
+        lead = 0
+    if isinstance(lead, SSAValue):
+        _mask_the_lead(ev, lead, inner, body)
+    if ev.limits:
+        carried = inits[:rows_at_once]
+        nest = _mask_the_rest(ev, (inner, step, ends), body, len(carried))
+    nest.end_outer()
+    return nest
+
+
+def _mask_the_lead(ev: Evaluator, lead: SSAValue, inner: Index, body: Body) -> None:
+    """Let the first loop begin at ``lead``; another one does what is before it."""
+    stop = Builder.before(ev.nest.loop).minimum(inner, lead)
+    nest = ev.nest.lead(stop, ev.state.lanes)
+    nest.end_inner(body(Evaluator(ev.state, nest, stop=stop), ()))
+    ev.nest.loop.operands[0] = lead
+
+
+def _mask_the_rest(
+    ev: Evaluator, how: tuple[Index, int, bool], body: Body, carried: int
+) -> Nest:
+    """Cut the first loop where a limit ends it; go on with masks from there.
+
+    Functions of what goes on to a fixed width are functions of paddings behind all that
+    is loaded: a third loop has no loads, and LLVM computes them once in front of it.
+    """
+    inner, step, ends = how
+    nest, lanes = ev.nest, ev.state.lanes
+    build = Builder.before(nest.loop)
+    full = inner
+    for limit in ev.limits.values():
+        full = build.minimum(full, limit)
+    lead = nest.loop.lower_bound
+    full = build.maximum(build.minus(full, lead), 0)
+    cut = build.index(build.plus(whole_steps(build, full, step), lead))
+    nest.loop.operands[1] = cut
+    loads = [limit for key, limit in ev.limits.items() if key != "body"]
+    width = inner if isinstance(inner, int) and not ends and _pads(ev) else 0
+    end = inner
+    if loads and (ends or width):
+        end = build.minimum(inner, build.maximum(cut, reduce(build.maximum, loads)))
+    by, padded = lanes if width % step else step, cut
+    if width:
+        past = build.plus(build.minus(end, cut), by - 1)
+        padded = build.index(build.plus(cut, whole_steps(build, past, by)))
+        end = build.minimum(padded, width)
+    rest = nest.rest(cut, end, lanes, carried)
+    rest.end_inner(body(Evaluator(ev.state, rest), rest.carried))
+    if width:
+        rest = rest.rest(padded, width, by, carried * by // lanes)
+        rest.end_inner(body(Evaluator(ev.state, rest, outside=ev.ended), rest.carried))
+    return rest
+
+
+def _pads(ev: Evaluator) -> bool:
+    """Whether functions of what is loaded are computed, and so of its padding."""
+    return bool(ev.ended) and _has_functions(ev.nest.loop)
+
+
+def whole_steps(build: Builder, number: Index, step: int) -> Index:
+    """The largest multiple of ``step`` that is not more."""
+    trips = build.insert(arith.DivuiOp(build.index(number), build.index(step)))
+    return build.times(trips, step)
+
+
+def chunk_at(ev: Evaluator) -> At:
+    """The chunk of the current trip."""
+    return At(ev.nest.outer, ev.nest.inner, COLUMNS, ev.state.lanes)
+
+
+def block_at(ev: Evaluator) -> list[At]:
+    """The chunks of the current trip in each row of a block of ``lanes`` rows."""
+    nest, lanes = ev.nest, ev.state.lanes
+    where = nest.outer, nest.inner
+    return [
+        At(nest.plus(nest.outer, n), nest.inner, COLUMNS, lanes, where, n)
+        for n in range(lanes)
+    ]
+
+
+def put(ev: Evaluator, value: SSAValue, to: Buffer, at: At) -> None:
+    """Store a whole vector to a buffer, whose rows are padded for that."""
+    build = ev.nest.places[2]
+    indices = [at.row] if to.is_column else [at.row, at.col]
+    build.add(vector.StoreOp(value, to.memref, [build.index(i) for i in indices]))
+
+
+def waits_for_memory(loop: scf.ForOp) -> bool:
+    """Whether a loop does too little for its loads and stores to be hidden."""
+    return len(loop.body.block.ops) <= _MOST_OPERATIONS
+
+
+def _only_moves(loop: scf.ForOp) -> bool:
+    """Whether it waits for memory and computes no functions, which would be code."""
+    return waits_for_memory(loop) and not _has_functions(loop)
+
+
+def _has_functions(loop: scf.ForOp) -> bool:
+    return any(op.name.startswith("math.") for op in loop.body.block.ops)
