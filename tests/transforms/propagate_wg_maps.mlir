@@ -296,6 +296,18 @@ func.func @whole(%a: memref<64x64xf32>, %b: memref<32x128xf32>) {
   func.return
 }
 
+// A scan along columns takes them whole, and others share the columns.
+// CHECK-LABEL: @columns
+// CHECK:       xetile.tile_conv_layout {{.*}} {map = #xetile.wg_map<sg_layout = [1, 4], sg_data = [64, 16]>, source_map = #xetile.wg_map<sg_layout = [4, 1], sg_data = [16, 64]>}
+// CHECK:       xetile.tile_scan {{.*}}map = #xetile.wg_map<sg_layout = [1, 4], sg_data = [64, 16]>
+func.func @columns(%a: memref<64x64xf32>) {
+  %t = xetile.init_tile %a[0, 0] : memref<64x64xf32> -> !xetile.tile<64x64xf32, #xetile.wg_map<sg_layout = [4, 1], sg_data = [16, 64]>>
+  %x = xetile.load_tile %t : !xetile.tile<64x64xf32, #xetile.wg_map<sg_layout = [4, 1], sg_data = [16, 64]>> -> vector<64x64xf32>
+  %y = xetile.tile_scan <add>, %x [0] : vector<64x64xf32> -> vector<64x64xf32>
+  xetile.store_tile %y, %t : vector<64x64xf32>, !xetile.tile<64x64xf32, #xetile.wg_map<sg_layout = [4, 1], sg_data = [16, 64]>>
+  func.return
+}
+
 // Nothing is given: the parts of C are 32x64, as many subgroups as that takes.
 // CHECK-LABEL: @chosen
 // CHECK:       wg_map_c = #xetile.wg_map<sg_layout = [4, 2], sg_data = [32, 64]>

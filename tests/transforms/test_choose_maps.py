@@ -35,17 +35,23 @@ def test_maps_of_products_are_legal(
     assert subgroups in (None, found.subgroups)
 
 
-@given(extents, extents, bits, counts, st.sets(st.sampled_from([0, 1])), devices)
+dims = st.sets(st.sampled_from([0, 1]))
+
+
+@given(extents, extents, bits, counts, dims, dims, devices)
 def test_maps_of_values_are_legal(
     rows: int,
     columns: int,
     bits: int,
     subgroups: int | None,
     together: set[int],
+    lines: set[int],
     device: Device,
 ) -> None:
-    found = choose_value_map((rows, columns), bits, subgroups, device, together)
-    assert problem_with((rows, columns), found) is None
+    shape = rows, columns
+    found = choose_value_map(shape, bits, subgroups, device, together, lines)
+    assert problem_with(shape, found) is None
+    assert all(found.sg_data[dim] == shape[dim] for dim in lines)
     assert subgroups in (None, found.subgroups)
 
 
@@ -126,6 +132,12 @@ def test_a_reduced_dimension_stays_together(
     together: set[int], layout: Layout, device: Device
 ) -> None:
     assert choose_value_map((64, 256), 32, 16, device, together) == layout
+
+
+@each_device
+def test_scanned_columns_are_whole_and_shared_out(device: Device) -> None:
+    found = choose_value_map((64, 256), 32, 16, device, {1}, {0})
+    assert found == Layout((1, 16), (64, 16))
 
 
 @each_device

@@ -48,6 +48,7 @@ from xetl.transforms.propagate_wg_maps.choose import (
     choose_value_map,
     exchange_cost,
     goes_to_matrix_unit,
+    owned_shape,
     product_cost,
 )
 from xetl.transforms.propagate_wg_maps.graph import (
@@ -141,11 +142,20 @@ class _Search:
 
     def _label(self, node: Node, layout: Layout, origin: Given | None) -> None:
         if origin is None or origin is not node.given:
-            lines = sorted(node.lines)
-            layout = with_data(layout, lines, [node.shape[dim] for dim in lines])
+            layout = self._with_whole_lines(node, layout)
         node.label, node.origin = layout, origin
         if self._any is None:
             self._any = layout
+
+    def _with_whole_lines(self, node: Node, layout: Layout) -> Layout:
+        """With each line that is scanned in one part, shared if they are too few."""
+        lines = sorted(node.lines)
+        fitted = with_data(layout, lines, [node.shape[dim] for dim in lines])
+        if fitted == layout:
+            return layout
+        best = self._cheapest_value_map(node, layout.subgroups)
+        other = counted(best, self._turned[node])
+        return min(fitted, other, key=lambda each: prod(owned_shape(node.shape, each)))
 
     def _flood(self, seeds: Iterable[Node]) -> None:
         """Let labels grow along the dearest edges first."""
@@ -234,14 +244,14 @@ class _Search:
 
     def _choose_value(self, node: Node) -> None:
         known = [each.label for each in node.becomes if each.label is not None]
-        layout = known[0] if known else self._cheapest_value_map(node)
+        layout = known[0] if known else self._cheapest_value_map(node, self._subgroups)
         self._label(node, counted(layout, self._turned[node]), None)
         self._flood([node])
 
-    def _cheapest_value_map(self, node: Node) -> Layout:
-        together = self._together(node) | node.lines
+    def _cheapest_value_map(self, node: Node, subgroups: int | None) -> Layout:
+        together = self._together(node)
         return choose_value_map(
-            node.shape, node.bits, self._subgroups, self._device, together
+            node.shape, node.bits, subgroups, self._device, together, node.lines
         )
 
     def _together(self, start: Node) -> set[int]:

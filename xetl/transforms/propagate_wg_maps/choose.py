@@ -15,7 +15,7 @@ second product, want registers as well, so there are more subgroups.
 
 *Other values* are read and written row by row, 64 bytes at least; a quarter of the
 registers is for one of them.  A reduced dimension stays in one subgroup if the other
-one has enough for all.
+one has enough for all, a scanned one always.
 
 *The number of subgroups*, where no map says it, is the power of two, up to what a core
 has room for, for which the cost of all subgroups together is least: as few as the
@@ -123,18 +123,23 @@ def choose_value_map(
     subgroups: int | None,
     device: Device,
     together: Collection[int],
+    lines: Collection[int] = (),
 ) -> Layout:
-    """The cheapest map of a value that is only read, written and reduced.
+    """The cheapest map of a value that is only read, written, reduced and scanned.
 
     Args:
         subgroups: how many there are; None: it is to be chosen.
         together: dimensions along which it is reduced.
+        lines: dimensions along which a subgroup must have all, in one part.
     """
 
-    def cost(layout: Layout) -> float:
-        return _value_cost(shape, bits, together, layout, device)
+    def fitted(layout: Layout) -> Layout:
+        return with_data(layout, sorted(lines), [shape[dim] for dim in sorted(lines)])
 
-    return _cheapest(shape, subgroups, cost, device)
+    def cost(layout: Layout) -> float:
+        return _value_cost(shape, bits, together, fitted(layout), device)
+
+    return fitted(_cheapest(shape, subgroups, cost, device))
 
 
 def _cheapest(
