@@ -84,24 +84,28 @@ class _Live:
         self._of_lanes = of_lanes
         self._bytes: dict[SSAValue, int] = {}
 
-    def before(self, block: Block, after: set[SSAValue]) -> set[SSAValue]:
-        """What is live at the start of a block, from what is live behind its end."""
+    def before(self, block: Block, after: set[SSAValue]) -> None:
+        """Count what is live in a block, from what is live behind its end."""
         live = set(after)
-        self._count(live)
+        size = self._size(live)
+        self.most = max(self.most, size)
         for op in reversed(list(block.ops)):
+            size -= self._size(live.intersection(op.results))
             live.difference_update(op.results)
-            for inner in (each for region in op.regions for each in region.blocks):
+            if op.regions:
                 # A loop comes back to its start: what it uses lives all through it.
-                live |= _used_from_outside(op)
+                size += self._size(used := _used_from_outside(op) - live)
+                live |= used
+            for inner in (each for region in op.regions for each in region.blocks):
                 self.before(inner, live)
-            live.update(op.operands)
-            self._count(live)
-        return live
+            size += self._size(used := set(op.operands) - live)
+            live |= used
+            self.most = max(self.most, size)
 
-    def _count(self, live: Iterable[SSAValue]) -> None:
-        self.most = max(self.most, sum(map(self._size, live)))
+    def _size(self, values: Iterable[SSAValue]) -> int:
+        return sum(map(self._bytes_of, values))
 
-    def _size(self, value: SSAValue) -> int:
+    def _bytes_of(self, value: SSAValue) -> int:
         found = self._bytes.get(value)
         if found is None:
             of_lane = value in self._of_lanes
