@@ -47,6 +47,20 @@ def test_loss_and_gradients(dtype: Any, options: Any) -> None:
         close(one.grad, two.grad, 4 * BOUNDS[dtype])
 
 
+@pytest.mark.parametrize("which", range(3))
+def test_only_the_gradients_that_are_wanted(which: int) -> None:
+    x = made(torch.float32)
+    x[which].requires_grad_()
+    found = ops.linear_cross_entropy(*x[:2], labels(), linear_bias=x[2])
+    saved = found.grad_fn.saved_tensors
+    assert [each.numel() > 0 for each in saved] == [i == which for i in range(3)]
+    (gradient,) = torch.autograd.grad(found, x[which])
+    scores = torch.nn.functional.linear(*x)
+    loss = torch.nn.functional.cross_entropy(scores, labels())
+    (wanted,) = torch.autograd.grad(loss, x[which])
+    close(gradient, wanted, 4 * BOUNDS[torch.float32])
+
+
 def test_numpy_gradcheck_and_opcheck() -> None:
     x, w, _ = made(torch.float32)
     arrays = (x.numpy(), w.numpy(), labels().numpy())
@@ -55,7 +69,7 @@ def test_numpy_gradcheck_and_opcheck() -> None:
     assert float(found) == pytest.approx(wanted.item(), rel=1e-5)
     operator = torch.ops.xetl.fused_class_loss.default
     given = [each.requires_grad_() for each in (x, w)]
-    options = (None, -100, "mean", 0.0, True)
+    options = (None, -100, "mean", 0.0, True, True, False)
     torch.library.opcheck(operator, (*given, labels(), *options))
     compiled = torch.compile(
         lambda x, w: ops.linear_cross_entropy(x, w, labels()),

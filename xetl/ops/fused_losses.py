@@ -157,7 +157,7 @@ class _Loss:
         ignore: the class of rows that do not count.
         is_mean: whether the sum is divided by how many rows count.
         smoothing: see `xetl.ops.cross_entropy`.
-        gradients: whether they are wanted.
+        wanted: of which of input, weight and bias gradients are.
     """
 
     x: Operand
@@ -167,7 +167,7 @@ class _Loss:
     ignore: int
     is_mean: bool
     smoothing: float
-    gradients: bool
+    wanted: Sequence[bool]
 
     def steps(self, made: Sequence[Operand]) -> list[Step | None]:
         """The launches; ``made``: loss, gradients by input, weight and bias."""
@@ -185,10 +185,10 @@ class _Loss:
         for first in range(0, max(m, 1), rows):
             part = slice(first, min(first + rows, m))
             steps += self._scores(part, scores, kept)
-            if self.gradients:
+            if any(self.wanted):
                 steps += self._slopes(part, scores, slopes, ends)
                 steps += self._gradients(part, slopes, (made[1], *sums))
-        pairs = zip(sums, made[2:]) if self.gradients else ()
+        pairs = zip(sums, made[2:])
         steps += [copied(x, to) for x, to in pairs if x is not to and size_of(to.shape)]
         views = (_at(0), _at(1), itself, itself)
         last = Launch(finish_loss, views, (), (1, 1, 1), ways)
@@ -229,12 +229,13 @@ class _Loss:
         """What a piece adds to the gradients by input, weight and bias."""
         by_x, by_weight, by_bias = to
         x, d = _Seen(self.x, _at(part)), _Seen(slopes, _first(part))
-        before = by_weight if part.start else None
-        steps = [
-            _product(d, _Seen(self.weight), _Seen(by_x, _at(part))),
-            _product(d.turned(), x, _Seen(by_weight), before),
-        ]
-        if self.bias is not None:
+        steps: list[Step | None] = []
+        if self.wanted[0]:
+            steps.append(_product(d, _Seen(self.weight), _Seen(by_x, _at(part))))
+        if self.wanted[1]:
+            before = by_weight if part.start else None
+            steps.append(_product(d.turned(), x, _Seen(by_weight), before))
+        if self.wanted[2] and self.bias is not None:
             views = (d.view, as_row)
             grid = (cdiv(self.weight.shape[0], _STRIPE), 1, 1)
             launch = Launch(add_rows, views, (), grid, (not part.start, _STRIPE))
@@ -269,17 +270,20 @@ def fused_class_loss(
     ignore_index: int,
     reduction: str,
     label_smoothing: float,
-    gradients: bool,
+    by_input: bool,
+    by_weight: bool,
+    by_bias: bool,
 ) -> Any:
-    """The loss, and the gradients by input, weight and bias if they are wanted."""
+    """The loss, and those gradients by input, weight and bias that are wanted."""
     dtype = _check(input, linear_weight, target, linear_bias, reduction)
     check_smoothing(label_smoothing)
+    wanted = by_input, by_weight, by_bias
     shapes = [
-        each.shape if gradients and each is not None else (0,)
-        for each in (input, linear_weight, linear_bias)
+        each.shape if is_wanted and each is not None else (0,)
+        for each, is_wanted in zip((input, linear_weight, linear_bias), wanted)
     ]
     found = (result((), dtype), *(result(shape, dtype) for shape in shapes))
-    options = ignore_index, reduction == "mean", label_smoothing, gradients
+    options = ignore_index, reduction == "mean", label_smoothing, wanted
     loss = _Loss(input, linear_weight, target, linear_bias, *options)
     return Call(found, loss.steps)
 
@@ -315,7 +319,7 @@ def linear_cross_entropy(
         LaunchError: shapes (X0827), dtypes (X0828) or ``reduction`` (X0829) do not fit.
     """
     ignored = -100 if ignore_index is None else ignore_index
+    wanted = [needs_derivative(x) for x in (input, linear_weight, linear_bias)]
     operands = (input, linear_weight, target, linear_bias)
-    gradients = any(needs_derivative(x) for x in operands)
-    options = (ignored, reduction, label_smoothing, gradients)
+    options = (ignored, reduction, label_smoothing, *wanted)
     return fused_class_loss(*operands, *options)[0]
