@@ -36,7 +36,7 @@ def each_element(
     ACC: constexpr,
     WIDTH: constexpr,
 ) -> None:
-    """``out = F(x)``, ``F(x, y)``, or of three for ``out`` and ``other``."""
+    """``out = F(x)``, ``F(x, y)``, or the two of three for ``out`` and ``other``."""
     first, row = xetile.program_id(0) * WIDTH, xetile.program_id(1)
     number = xetile.program_id(2)
 
@@ -51,12 +51,11 @@ def each_element(
         store(F(load(x)), out)
     elif z is None:
         store(F(load(x), load(y)), out)
-    elif other is None:
-        store(F(load(x), load(y), load(z)), out)
     else:
         one, two = F(load(x), load(y), load(z))
         store(one, out)
-        store(two, other)
+        if other is not None:
+            store(two, other)
 
 
 @xetile.function

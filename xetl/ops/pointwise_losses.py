@@ -70,21 +70,24 @@ _LOSSES = {
 
 @function(results=2)
 def pointwise_loss_backward(
-    grad: ArrayLike, input: ArrayLike, target: ArrayLike, which: str
+    grad: ArrayLike, input: ArrayLike, target: ArrayLike, which: str, by_target: bool
 ) -> Any:
-    """The gradients by input and target."""
+    """The gradients by input and, if it is wanted, by target."""
     constants = (_LOSSES[which][1], sums_of(input.dtype))
-    found = (result(input.shape, input.dtype), result(target.shape, target.dtype))
-    operands = (grad, input, target)
-    return Call(
-        found, lambda made: [elements(each_element, (*operands, *made), constants)]
-    )
+    other = result(target.shape if by_target else (0,), target.dtype)
+
+    def steps(made: Any) -> Any:
+        operands = (grad, input, target, made[0], made[1] if by_target else None)
+        return [elements(each_element, operands, constants)]
+
+    return Call((result(input.shape, input.dtype), other), steps)
 
 
 def _backward(context: Context, grad: Any) -> Mapping[str, Any]:
     (x, target), which = context.saved, context["which"]
-    found: Any = pointwise_loss_backward(grad.contiguous(), x, target, which)
-    return {"input": found[0], "target": found[1]}
+    by_target = context.needs("target")
+    found: Any = pointwise_loss_backward(grad, x, target, which, by_target)
+    return {"input": found[0], "target": found[1] if by_target else None}
 
 
 @function(backward=_backward, saves=["input", "target"])

@@ -96,7 +96,7 @@ def spread(context: Context, grad: Any) -> Any:
     """The gradient of a sum: the same for all that was added."""
     shape = context.shape_of("input")
     grad = with_reduced(context, grad, len(shape))
-    return grad.expand(shape).to(context.dtype_of("input"))
+    return grad.to(context.dtype_of("input")).expand(shape)
 
 
 def with_reduced(context: Context, found: Any, rank: int) -> Any:

@@ -248,8 +248,8 @@ def _sum_backward(context: Context, grad: Any) -> Mapping[str, Any]:
 
 
 def _mean_backward(context: Context, grad: Any) -> Mapping[str, Any]:
-    found = spread(context, grad)
-    return {"input": found * (grad.numel() / max(1, found.numel()))}
+    part = grad.numel() / max(1, prod(context.shape_of("input")))
+    return {"input": spread(context, grad * part)}
 
 
 @function(backward=_sum_backward)

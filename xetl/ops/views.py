@@ -338,7 +338,7 @@ def elements(
     """
     there = [x for x in operands if x is not None]
     arrays = [array_of(x) for x in there]
-    if all(x.flags.c_contiguous for x in arrays):
+    if all(x.flags.c_contiguous or not any(x.strides) for x in arrays):
         count = arrays[0].size
         views = [None if x is None else flat_view for x in operands]
         width = min(width_of(count), _ELEMENTS)

@@ -146,3 +146,35 @@ def test_numbers_that_wrap_around() -> None:
 def test_explain_says_it(step: int, is_said: bool) -> None:
     said: Any = every.explain("u8[N] u8[M] i64", S=step, W=64, target="avx512")
     assert any("a few places apart" in each.text for each in said.remarks) == is_said
+
+
+@xetile.kernel
+def window(X, Y, row: int, column: int, ROWS: constexpr, COLUMNS: constexpr):
+    tile = xetile.init_tile(X, [row, column], (ROWS, COLUMNS))
+    found = xetile.load_tile(tile, padding=7)
+    xetile.store_tile(found + found, xetile.init_tile(Y, [0, 0], (ROWS, COLUMNS)))
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (3, 0), (1, 40), (5, 20), (9, 70)])
+@pytest.mark.parametrize("place", [(0, 0), (2, 3), (-1, -5), (20, 20)])
+@pytest.mark.parametrize("of", ["number", "column", "steps"])
+def test_rows_of_one_element(
+    shape: tuple[int, int], place: tuple[int, int], of: str
+) -> None:
+    """A broadcast array has strides of 0: what is outside of it is padding."""
+    one = np.full((1, 1), 3, np.float32)
+    if of != "number":
+        one = np.arange(1.0, 2 * shape[0] + 1, dtype=np.float32)[::2, None]
+    x = np.broadcast_to(one, shape)
+    if of == "steps":
+        x = x[::-1, ::-1]
+    agree(window, 1, x, np.zeros((8, 40), np.float32), *place, ROWS=8, COLUMNS=40)
+
+
+def test_rows_of_one_element_are_not_gathered() -> None:
+    x = np.broadcast_to(np.float32(3), (8, 40))
+    y = np.zeros((8, 40), np.float32)
+    shown = window.ir("loops", x, y, 0, 0, ROWS=8, COLUMNS=40, target="avx512")
+    before = shown.partition("vector.gather")[0]
+    assert before.rstrip().splitlines()[-2].strip() == "} else {", before
+    assert "vector.broadcast" in before.rpartition("scf.if")[2]

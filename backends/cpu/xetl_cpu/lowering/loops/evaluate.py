@@ -175,11 +175,9 @@ class Evaluator:
         mask: SSAValue,
         element: Attribute,
         at: At,
-        padding: SSAValue | None = None,
     ) -> SSAValue:
         """Lanes along the last dimension of ``base``, whatever its stride."""
-        build = self.place(at)
-        fill = padding if padding is not None else self.zero(element, at.lanes)
+        build, fill = self.place(at), self.zero(element, at.lanes)
         numbers = lane_numbers(build, at.lanes)
         start = [build.index(index) for index in indices]
         return build.insert(vector.GatherOp(base, start, numbers, mask, fill))
@@ -227,8 +225,10 @@ class Evaluator:
         if not tile.non_negative:
             mask = self._from_column_zero(mask, row, col, lanes)
         if not matrix.is_contiguous():
-            moved = At(row, col, COLUMNS, lanes)
-            return self.gather(matrix.memref, [row, col], mask, element, moved, padding)
+            start = [build.index(row), build.index(col)]
+            numbers = lane_numbers(build, lanes)
+            apart = vector.GatherOp(matrix.memref, start, numbers, mask, padding)
+            return build.insert(_row_of_any_stride(self, matrix, row, limit, apart))
         indices = [build.index(row), build.index(col)]
         return build.insert(vector.MaskedloadOp(matrix.memref, indices, mask, padding))
 
@@ -442,6 +442,7 @@ def _padding(
 
 
 _strided_load = late("xetl_cpu.lowering.loops.strides", "strided_load")
+_row_of_any_stride = late("xetl_cpu.lowering.loops.strides", "row_of_any_stride")
 
 
 def _load_gather(ev: Evaluator, op: xetile.LoadGatherOp, at: At) -> SSAValue:

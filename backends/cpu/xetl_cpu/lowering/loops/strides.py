@@ -16,12 +16,12 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from xetl.dialects.base import Index, memref_type, vector_type
 from xetl.dialects.memref_layout import strides_of
-from xetl.dialects.upstream import arith, scf, vector
+from xetl.dialects.upstream import arith, memref, scf, vector
 from xetl.dialects.xetile import TileBroadcastOp
 from xetl.ir.builder import Builder
 from xetl_cpu.lowering.loops.nest import COLUMNS, At, lane_numbers, splat
 from xetl_cpu.lowering.loops.runs import is_flat, parts_of, scatter_lanes, splat_of
-from xetl_cpu.lowering.loops.state import ScatterTile, shape_of
+from xetl_cpu.lowering.loops.state import Matrix, ScatterTile, shape_of
 
 if TYPE_CHECKING:
     from xetl_cpu.lowering.loops.evaluate import Evaluator
@@ -70,6 +70,36 @@ def strided_load(
     loads.add(scf.YieldOp(found))
     elsewhere.add_ops([gather, scf.YieldOp(gather.result)])
     return build.insert(scf.IfOp(fits, [wide], Region(there), Region(elsewhere)))
+
+
+def row_of_any_stride(
+    ev: Evaluator, matrix: Matrix, row: Index, limit: Index, gather: vector.GatherOp
+) -> Operation:
+    """What does the same as ``gather``, faster if the row repeats one element.
+
+    Such are the gradient of a sum and other arrays that NumPy or torch broadcast.
+
+    Args:
+        ev: of the nest.
+        matrix: what is read; the stride of its columns is known when the code runs.
+        row: of the matrix.
+        limit: how many elements of it there are; 0 where it is outside.
+        gather: some of its lanes, not inserted yet.
+    """
+    first, key = ev.nest.places[0], ("stride", id(matrix.memref))
+    if key not in ev.memo:
+        metadata = first.add(memref.ExtractStridedMetadataOp(matrix.memref))
+        ev.memo[key] = first.compare("eq", metadata.strides[-1], 0)
+    outside = ev.nest.at(row)
+    is_one = outside.both(ev.memo[key], outside.compare("sgt", limit, 0))
+    there, elsewhere = Block(), Block([gather, scf.YieldOp(gather.result)])
+    build = Builder.at_end(there)
+    one = memref.LoadOp(matrix.memref, [build.index(row), build.index(0)])
+    same = splat(build, build.insert(one), vector_type(gather.result).get_shape()[0])
+    found = build.insert(arith.SelectOp(gather.mask, same, gather.pass_thru))
+    build.add(scf.YieldOp(found))
+    branches = Region(there), Region(elsewhere)
+    return scf.IfOp(is_one, [gather.result.type], *branches)
 
 
 def strided_store(
