@@ -6,13 +6,13 @@ arXiv 2002.05202.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from xetl import xetile
 from xetl.errors import LaunchError
 from xetl.language.dtypes import DType
-from xetl.ops.declarations import ArrayLike, Call, Context, Operand, Step, result
+from xetl.ops.declarations import ArrayLike, Call, Context, Operand, Step, result_like
 from xetl.ops.declare import function
 from xetl.ops.product import ACTIVATIONS, matrix, put
 from xetl.ops.product import gelu as exact_gelu
@@ -24,6 +24,10 @@ _SQRT_2_PI = 0.7978845608028654
 _SQRT_HALF = 0.7071067811865476
 _DENSITY = 0.3989422804014327
 
+_BLOCK = 64
+"""[measured] Rows and columns of a tile where arrays lie along different dimensions: 16
+KB of f32 of each, so all stay in L1. By 16 x 64 relu takes 1.5 times as long."""
+
 
 @xetile.kernel
 def each_element(
@@ -34,18 +38,18 @@ def each_element(
     other: Array | None,
     F: constexpr,
     ACC: constexpr,
-    WIDTH: constexpr,
+    TILE: constexpr,
 ) -> None:
     """``out = F(x)``, ``F(x, y)``, or the two of three for ``out`` and ``other``."""
-    first, row = xetile.program_id(0) * WIDTH, xetile.program_id(1)
+    place = [xetile.program_id(1) * TILE[0], xetile.program_id(0) * TILE[1]]
     number = xetile.program_id(2)
 
     def load(array: Array) -> Vector:
-        tile = xetile.init_tile(matrix(array, number), [row, first], (1, WIDTH))
+        tile = xetile.init_tile(matrix(array, number), place, TILE)
         return xetile.load_tile(tile).to(ACC)
 
     def store(value: Vector, array: Array) -> None:
-        put(value, matrix(array, number), [row, first])
+        put(value, matrix(array, number), place)
 
     if y is None:
         store(F(load(x)), out)
@@ -151,18 +155,22 @@ def copied(source: Operand, to: Operand, acc: DType | None = None) -> Step:
     """The launch that converts elements to the dtype of ``to``, by way of ``acc``."""
     if acc is None:
         acc = sums_of(to.dtype) if to.dtype.is_float else to.dtype
-    operands = (source, None, None, to, None)
-    return elements(each_element, operands, (as_it_is, acc))
+    return each((source, None, None, to, None), as_it_is, acc)
+
+
+def each(operands: Sequence[Operand | None], f: object, acc: DType) -> Step:
+    """The launch of `each_element`, whose operands these are."""
+    return elements(each_element, operands, (f, acc), _BLOCK)
 
 
 def _each(name: str, f: object, *operands: Operand) -> Call:
     same_shapes(name, *operands)
     dtype = floats(name, *operands)
     inputs = (*operands, None, None)[:3]
-    constants = (f, sums_of(dtype))
+    acc = sums_of(dtype)
     return Call(
-        (result(operands[0].shape, dtype),),
-        lambda made: [elements(each_element, (*inputs, *made, None), constants)],
+        (result_like(operands[0], dtype),),
+        lambda made: [each((*inputs, *made, None), f, acc)],
     )
 
 
@@ -179,11 +187,11 @@ def gated_backward(
     """The gradients by both factors."""
     same_shapes(which, grad, input, other)
     dtype = floats(which, grad, input, other)
-    constants = (_SLOPES[which], sums_of(dtype))
+    f, acc = _SLOPES[which], sums_of(dtype)
     operands = (grad, input, other)
     return Call(
-        (result(input.shape, dtype), result(input.shape, dtype)),
-        lambda made: [elements(each_element, (*operands, *made), constants)],
+        (result_like(input, dtype), result_like(input, dtype)),
+        lambda made: [each((*operands, *made), f, acc)],
     )
 
 

@@ -257,7 +257,7 @@ def _grouped(x: Operand, num_groups: int) -> tuple[int, int, int, int]:
     return x.shape[0] * num_groups, channels // num_groups, n, width
 
 
-@function(results=3)
+@function(results=3, by_rows=True)
 def group_norm_backward(
     grad: ArrayLike,
     input: ArrayLike,
@@ -298,7 +298,7 @@ def _group_backward(context: Context, grad: Any) -> Mapping[str, Any]:
     return named
 
 
-@function(backward=_group_backward, saves=["input", "weight"])
+@function(backward=_group_backward, saves=["input", "weight"], by_rows=True)
 def group_norm(
     input: ArrayLike,
     num_groups: int,
@@ -364,7 +364,9 @@ def _batch_backward(context: Context, grad: Any) -> Mapping[str, Any]:
 
 
 @function(
-    backward=_batch_backward, saves=["input", "running_mean", "running_var", "weight"]
+    backward=_batch_backward,
+    saves=["input", "running_mean", "running_var", "weight"],
+    by_rows=True,
 )
 def batch_norm(
     input: ArrayLike,

@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-import numpy as np
-
 from xetl.language.dtypes import DType
 from xetl.ops.calls import Launch
 from xetl.ops.operands import Numbers
+from xetl.ops.recycling import new_array
 from xetl.ops.rules import Shape
 from xetl.records import record
 
@@ -33,7 +32,8 @@ class Operand:
         shape: its extents; symbols of torch where torch asks for shapes.
         dtype: of its elements.
         array: the elements, of rank 1 at least; None where torch asks for shapes.
-        is_new: whether the function makes it, so that it is contiguous.
+        is_new: whether the function makes it.
+        order: its dimensions in memory, the outermost first; None: as they are counted.
     """
 
     name: str
@@ -41,6 +41,7 @@ class Operand:
     dtype: DType
     array: Numbers | None = None
     is_new: bool = False
+    order: tuple[int, ...] | None = None
 
     @property
     def ndim(self) -> int:
@@ -79,14 +80,25 @@ class Call:
     temporary: tuple[Operand, ...] = ()
 
 
-def temporary(shape: Shape, dtype: DType) -> Operand:
-    """What one launch hands to the next."""
-    return Operand("temporary", shape, dtype, np.empty(shape, dtype.numpy), True)
+def temporary(
+    shape: Shape,
+    dtype: DType,
+    name: str = "temporary",
+    order: tuple[int, ...] | None = None,
+) -> Operand:
+    """What one launch hands to the next; see `Operand` for ``order``."""
+    array = new_array(shape, dtype.numpy, order)
+    return Operand(name, shape, dtype, array, True, order)
 
 
 def result(shape: Shape, dtype: DType, name: str = "out") -> Operand:
     """A result that does not exist yet."""
     return Operand(name, shape, dtype)
+
+
+def result_like(x: Operand, dtype: DType) -> Operand:
+    """A result whose elements lie in memory in the order of those of ``x``."""
+    return Operand("out", x.shape, dtype, order=x.order)
 
 
 class Context:

@@ -16,18 +16,18 @@ from dataclasses import field
 from operator import itemgetter
 from typing import Any, NamedTuple, ParamSpec, cast
 
-import numpy as np
-
 from xetl.errors import LaunchError, XetlError
 from xetl.imports import import_whole
-from xetl.ops.batches import are_views, itself
+from xetl.ops.batches import itself
 from xetl.ops.calls import Launch, Plans, kind
-from xetl.ops.declarations import Backward, Call, Operand, Step, temporary
-from xetl.ops.operands import Numbers, as_numpy, dtype_of, new_result
+from xetl.ops.declarations import Backward, Call, Operand
+from xetl.ops.operands import Numbers, as_numpy, dtype_of, new_result, order_of
 from xetl.ops.options import EXACT
 from xetl.ops.options import plain as plain_option
+from xetl.ops.recycling import new_array
 from xetl.ops.repeated import Arguments, NativeFunction, Recorder, Recording, remember
 from xetl.ops.rules import SUMS, wrong_shape
+from xetl.ops.steps import as_rows, steps_of
 from xetl.records import record
 from xetl.runtime.call_site import at_caller
 from xetl.runtime.shortcuts import Shortcuts
@@ -81,6 +81,7 @@ class Function:
         plain: computes the function, in place of plans; gets all arguments.
         fake: gives tensors without elements, in place of the rule.
         writes: names of the arrays that the function changes.
+        by_rows: whether arrays whose rows do not lie along memory are copied first.
     """
 
     name: str
@@ -95,6 +96,7 @@ class Function:
     plain: Callable[[list[Any]], Any] | None = None
     fake: Callable[[list[Any]], Any] | None = None
     writes: tuple[str, ...] = ()
+    by_rows: bool = False
 
     def __post_init__(self) -> None:
         parameters = dict(inspect.signature(self.rule).parameters)
@@ -268,7 +270,9 @@ class Function:
         key = (*map(kind, arrays), *map(kind, places), *shapes, *options)
         plan = self.plans.find(key, lambda: self._plan(values, arrays, places))
         made = [
-            new_result(given[0], spec.shape, spec.dtype) if out is None else out
+            new_result(given[0], spec.shape, spec.dtype, spec.order)
+            if out is None
+            else out
             for spec, out in zip(plan.results, outs)
         ]
         if plan.steps:
@@ -293,7 +297,7 @@ class Function:
             _elements(m, "out") if p is None else p for m, p in zip(made, places)
         ]
         temporary = [
-            as_numpy(new_result(like, spec.shape, spec.dtype), "out")
+            as_numpy(new_result(like, spec.shape, spec.dtype, spec.order), "out")
             for spec in plan.temporary
         ]
         memory = [*arrays, *results, *temporary]
@@ -339,6 +343,7 @@ class Function:
         if inputs and inputs[0] is None and self.arrays[0] < self.needed:
             problem = f"`{self.array_names[0]}` is None, but must be an array"
             raise LaunchError(problem, code="X0805", help="pass an array")
+        copies = as_rows(filled, self.arrays) if self.by_rows else []
         call = self.rule(*filled)
         results = [
             self._place(spec, place, out)
@@ -349,7 +354,7 @@ class Function:
         known = [*inputs, *results]
         fixed = len(known)
         steps: list[tuple[Launch, tuple[int | None, ...], tuple[float, ...]]] = []
-        for step in _steps_of(call, results):
+        for step in [*copies, *steps_of(call, results)]:
             where = tuple(_position(each, known) for each in step.operands)
             steps.append((step.launch, where, step.numbers))
         return _Plan(call.results, tuple(cast("list[Operand]", known[fixed:])), steps)
@@ -357,7 +362,8 @@ class Function:
     def _operand(self, i: int, given: Any, array: Numbers) -> Operand:
         shape = tuple(given.shape) if hasattr(given, "shape") else array.shape
         name = self.names[i]
-        return Operand(name, shape, dtype_of(array, name), array)
+        order = order_of(array.shape, array.strides)
+        return Operand(name, shape, dtype_of(array, name), array, order=order)
 
     def _place(self, spec: Operand, place: Numbers | None, out: Any) -> Operand:
         """The result as steps see it.
@@ -366,8 +372,8 @@ class Function:
             LaunchError: the place that the user gave does not fit.
         """
         if place is None:
-            empty = np.empty(spec.shape or (1,), spec.dtype.numpy)
-            return Operand(spec.name, spec.shape, spec.dtype, empty, True)
+            empty = new_array(spec.shape or (1,), spec.dtype.numpy, spec.order)
+            return Operand(spec.name, spec.shape, spec.dtype, empty, True, spec.order)
         if tuple(out.shape) != spec.shape:
             problem = f"`out` is {tuple(out.shape)}, but the result is {spec.shape}"
             raise wrong_shape(self.shown, problem, "pass an array of that shape")
@@ -379,29 +385,8 @@ class Function:
                 code="X0828",
                 help=f"the dtypes of `out` are {allowed}",
             )
-        return Operand("out", spec.shape, dtype, place)
-
-
-def _steps_of(call: Call, results: Sequence[Operand]) -> list[Step]:
-    """The launches of a call; what they cannot write to in place is copied there."""
-    steps = [step for step in call.steps(results) if step is not None]
-    lost = [x for x in results if any(_misses(step, x) for step in steps)]
-    if not lost:
-        return steps
-    between = {id(x): temporary(x.shape, x.dtype) for x in lost}
-    moved = [between.get(id(x), x) for x in results]
-    copied: Callable[..., Step] = import_whole("xetl.ops.activations").copied
-    copies = [copied(between[id(x)], x) for x in lost]
-    return [*(step for step in call.steps(moved) if step is not None), *copies]
-
-
-def _misses(step: Step, place: Operand) -> bool:
-    """Whether a step would write to a copy, such as a reshaped ``out``."""
-    if place.is_new or place.array is None:
-        return False
-    pairs = zip(step.launch.views, step.operands)
-    views = [view for view, x in pairs if x is place and view is not None]
-    return not are_views([place.array] * len(views), views)
+        order = order_of(place.shape, place.strides)
+        return Operand("out", spec.shape, dtype, place, order=order)
 
 
 def picker(places: Sequence[int]) -> Callable[[Sequence[Any]], Sequence[Any]]:
@@ -420,6 +405,7 @@ def function(
     adapt: Callable[[list[Any]], None] | None = None,
     writes: Sequence[str] = (),
     plain: Callable[[list[Any]], Any] | None = None,
+    by_rows: bool = False,
 ) -> Callable[[Callable[P, Any]], Callable[P, Any]]:
     """Declare a function by its rule; see `Function` for the arguments."""
 
@@ -434,6 +420,7 @@ def function(
             adapt,
             plain=plain,
             writes=tuple(writes),
+            by_rows=by_rows,
         )
         return cast("Callable[P, Any]", public_function(declared))
 

@@ -27,14 +27,12 @@ from xetl.ops.declarations import (
     temporary,
 )
 from xetl.ops.declare import function
-from xetl.ops.losses import (
-    check_classes,
-    check_reduction,
-    check_smoothing,
+from xetl.ops.loss_kernels import (
     cross_entropy_backward_rows,
     cross_entropy_rows,
     finish_loss,
 )
+from xetl.ops.losses import check_classes, check_reduction, check_smoothing
 from xetl.ops.plans import choose_method
 from xetl.ops.product import put
 from xetl.ops.rules import SUMS, wrong_shape

@@ -1,7 +1,4 @@
-"""``cross_entropy`` and ``nll_loss``: one row to a program.
-
-Source: torch.nn.functional; label smoothing: Szegedy et al., arXiv 1512.00567.
-"""
+"""``cross_entropy`` and ``nll_loss`` of rows and of columns of classes."""
 
 from __future__ import annotations
 
@@ -11,12 +8,11 @@ from typing import Any, ParamSpec, cast
 
 import numpy as np
 
-from xetl import xetile
 from xetl.errors import LaunchError, XetlError
 from xetl.language.dtypes import i64
 from xetl.language.ops import cdiv
-from xetl.ops.activations import as_it_is, each_element
-from xetl.ops.batches import itself
+from xetl.ops.activations import copied
+from xetl.ops.batches import View, are_views, chain, itself
 from xetl.ops.calls import Launch
 from xetl.ops.declarations import (
     ArrayLike,
@@ -25,169 +21,35 @@ from xetl.ops.declarations import (
     Operand,
     Step,
     result,
+    result_like,
     temporary,
 )
 from xetl.ops.declare import FUNCTIONS, Function, function, is_traced
+from xetl.ops.loss_kernels import (
+    cross_entropy_backward_columns,
+    cross_entropy_backward_rows,
+    cross_entropy_columns,
+    cross_entropy_rows,
+    finish_loss,
+    nll_columns,
+)
 from xetl.ops.operands import Numbers
-from xetl.ops.product import put
+from xetl.ops.reduction_kernels import Down, down_of
 from xetl.ops.rules import SUMS, Shape, out_and_gradient, with_out, wrong_shape
-from xetl.ops.views import floats, size_of, width_of
+from xetl.ops.steps import along
+from xetl.ops.views import array_of, floats, size_of, width_of
 from xetl.runtime.call_site import at_caller
 from xetl.runtime.tensors import needs_derivative
-from xetl.xetile import Array, constexpr
 
 P = ParamSpec("P")
 
-_PICKED = 256
-"""Rows of a program that picks an element of each."""
+_COLUMNS = 256
+"""Of a program: of each it keeps four numbers, which stay in registers or L1."""
+
+_FEW = 8
+"""[measured] Classes of which columns are faster than rows, though these gather."""
 
 REDUCTIONS = ("none", "mean", "sum")
-
-
-@xetile.kernel
-def cross_entropy_rows(
-    x: Array,
-    labels: Array,
-    weight: Array | None,
-    losses: Array,
-    weights: Array,
-    ignore: int,
-    smoothing: float,
-    IS_LOG: constexpr,
-    ACC: constexpr,
-    WIDTH: constexpr,
-) -> None:
-    """The loss of each row and what it counts in a mean.
-
-    Args:
-        x: (m, n), scores, or their logarithms of probabilities.
-        labels: (m,), the class of each row.
-        weight: (n,) of the classes, or None.
-        losses: (m,).
-        weights: (m,), 0 where the row is ignored.
-        ignore: the class of rows that do not count.
-        smoothing: the part of the target that is spread over all classes.
-        IS_LOG: whether x holds logarithms already.
-        ACC: the dtype that is computed in.
-        WIDTH: columns of a tile, n or more.
-    """
-    row = xetile.program_id(0)
-    n = x.shape[1]
-    tile = xetile.init_tile(x, [row, 0], (1, WIDTH))
-    column = xetile.arange(WIDTH)[None, :]
-    v = xetile.load_tile(tile, padding=-xetile.inf).to(ACC)
-    if not IS_LOG:
-        v = v - v.max(1, keepdims=True)
-        v = v - xetile.log(xetile.exp(v).sum(1, keepdims=True))
-    label = labels[row]
-    zeros = xetile.zeros((1, WIDTH), ACC)
-    share = xetile.where(column == label, zeros + (1.0 - smoothing), zeros)
-    share = xetile.where(column < n, share + smoothing / n, zeros)
-    mine = xetile.where(column == label, 1.0, 0.0).to(ACC)
-    if weight is not None:
-        w = xetile.load_tile(xetile.init_tile(weight, [0], (WIDTH,))).to(ACC)[None, :]
-        share, mine = share * w, mine * w
-    # Where nothing is shared, minus infinity must not become NaN.
-    loss = -xetile.where(share == 0, 0.0, share * v).sum(1)
-    count = mine.sum(1)
-    if label == ignore:
-        loss, count = loss * 0, count * 0
-        loss = xetile.where(loss == 0, loss, 0.0)
-    put(loss, losses, [row])
-    put(count, weights, [row])
-
-
-@xetile.kernel
-def nll_rows(
-    x: Array,
-    labels: Array,
-    weight: Array | None,
-    losses: Array,
-    weights: Array,
-    ignore: int,
-    ACC: constexpr,
-    ROWS: constexpr,
-) -> None:
-    """``losses = -x[row, label] * weight[label]``, 0 where rows are ignored."""
-    first = xetile.program_id(0) * ROWS
-    row = first + xetile.arange(ROWS)
-    label = xetile.load_tile(xetile.init_tile(labels, [first], (ROWS,)))
-    # Outside of the classes nothing is read: 0. Behind the rows nothing is stored.
-    count = xetile.where(label == ignore, 0.0, 1.0).to(ACC)
-    if weight is not None:
-        picked = xetile.load_gather(xetile.init_tile(weight, [label]))
-        count = count * picked.to(ACC)
-    picked = xetile.load_gather(xetile.init_tile(x, [row, label])).to(ACC)
-    loss = xetile.where(count == 0, 0.0, -picked * count)
-    put(loss, losses, [first])
-    put(count, weights, [first])
-
-
-@xetile.kernel
-def finish_loss(
-    losses: Array,
-    weights: Array,
-    out: Array,
-    total: Array,
-    MEAN: constexpr,
-    ACC: constexpr,
-    WIDTH: constexpr,
-) -> None:
-    """``out = sum(losses)``, divided by ``total = sum(weights)`` for a mean."""
-    loss, count = xetile.zeros((WIDTH,), ACC), xetile.zeros((WIDTH,), ACC)
-    for first in range(0, losses.shape[0], WIDTH):
-        loss = loss + xetile.load_tile(xetile.init_tile(losses, [first], (WIDTH,)))
-        count = count + xetile.load_tile(xetile.init_tile(weights, [first], (WIDTH,)))
-    found = loss.reshape((1, WIDTH)).sum(1)
-    counted = count.reshape((1, WIDTH)).sum(1)
-    if MEAN:
-        found = found / counted
-    else:
-        counted = counted * 0 + 1
-    put(found, out, [0])
-    put(counted, total, [0])
-
-
-@xetile.kernel
-def cross_entropy_backward_rows(
-    grad: Array,
-    x: Array,
-    labels: Array,
-    weight: Array | None,
-    total: Array,
-    out: Array,
-    ignore: int,
-    smoothing: float,
-    IS_LOG: constexpr,
-    ACC: constexpr,
-    WIDTH: constexpr,
-) -> None:
-    """``(softmax(x) * sum(share) - share) * grad / total``; see `cross_entropy_rows`.
-
-    ``grad`` is (m,), or (1,) for all rows; ``total`` is (1,).
-    """
-    row = xetile.program_id(0)
-    n = x.shape[1]
-    tile = xetile.init_tile(x, [row, 0], (1, WIDTH))
-    column = xetile.arange(WIDTH)[None, :]
-    v = xetile.load_tile(tile, padding=-xetile.inf).to(ACC)
-    label = labels[row]
-    zeros = xetile.zeros((1, WIDTH), ACC)
-    share = xetile.where(column == label, zeros + (1.0 - smoothing), zeros)
-    share = xetile.where(column < n, share + smoothing / n, zeros)
-    if weight is not None:
-        share = (
-            share
-            * xetile.load_tile(xetile.init_tile(weight, [0], (WIDTH,))).to(ACC)[None, :]
-        )
-    d = -share
-    if not IS_LOG:
-        e = xetile.exp(v - v.max(1, keepdims=True))
-        d = d + e * (share.sum(1, keepdims=True) / e.sum(1, keepdims=True))
-    d = d * (grad[min(row, grad.shape[0] - 1)] / total[0])
-    if label == ignore:
-        d = xetile.zeros((1, WIDTH), ACC)
-    put(d, out, [row, 0])
 
 
 def _classes_last(x: Numbers) -> Numbers:
@@ -195,6 +57,27 @@ def _classes_last(x: Numbers) -> Numbers:
     if x.ndim == 1:
         return x.reshape(1, -1)
     return np.moveaxis(x, 1, -1).reshape(-1, x.shape[1])
+
+
+def _as_columns(x: Operand, m: int) -> Down | None:
+    """How scores are seen as columns if classes do not lie along memory, or are few."""
+    if x.ndim < 2:
+        return None
+    is_short = x.shape[1] <= _FEW and are_views([array_of(x)], [_classes_last])
+    return down_of(x, (1,), ()) or (_turned(x, m) if is_short else None)
+
+
+def _turned(x: Operand, m: int) -> Down:
+    """Rows as the columns of one matrix."""
+    classes = x.shape[min(x.ndim, 2) - 1]
+    return Down((1, classes, m), lambda a: _classes_last(a).T[None], itself)
+
+
+def _as_rows(x: Operand) -> tuple[Operand, list[Step]]:
+    """Scores that can be seen as rows: if need be a copy, and what makes it."""
+    if x.ndim < 2 or are_views([array_of(x)], [_classes_last]):
+        return x, []
+    return along(x, 1)
 
 
 def _line(x: Numbers) -> Numbers:
@@ -300,24 +183,34 @@ def class_loss(
     def steps(made: Sequence[Operand]) -> list[Step | None]:
         m = size_of(target.shape)
         kept = temporary((2, m), acc)
-        constants = (is_log, acc, width_of(classes))
-        is_each = reduction == "none"
-        first, to_first = (made[0], _line) if is_each else (kept, _first)
-        views = (_classes_last, _line, itself, to_first, _second)
-        rows = Launch(cross_entropy_rows, views, (), (m, 1, 1), constants)
+        first, to_first = (made[0], itself) if reduction == "none" else (kept, _first)
+        down, x, moves = _as_columns(input, m), input, list[Step]()
         numbers: tuple[float, ...] = (ignore_index, label_smoothing)
-        if is_log:
-            grid = (cdiv(m, _PICKED), 1, 1)
-            rows = Launch(nll_rows, views, (), grid, (acc, _PICKED))
-            numbers = (ignore_index,)
-        one = Step(rows, (input, target, weight, first, kept), numbers)
+        if down is None:
+            x, moves = _as_rows(input)
+        if down is None and not is_log:
+            views = (_classes_last, _line, itself, chain(to_first, _line), _second)
+            constants = (False, acc, width_of(classes))
+            launch = Launch(cross_entropy_rows, views, (), (m, 1, 1), constants)
+        else:
+            down = down or _turned(x, m)
+            line = _lines(down)
+            ends = chain(to_first, line), chain(_second, line)
+            width = min(_COLUMNS, width_of(max(1, down.shape[2])))
+            grid = (cdiv(down.shape[2], width), down.shape[0], 1)
+            kernel = nll_columns if is_log else cross_entropy_columns
+            views = (down.source, line, itself, *ends)
+            launch = Launch(kernel, views, (), grid, (acc, width))
+            numbers = numbers[:1] if is_log else numbers
+        one = Step(launch, (x, target, weight, first, kept), numbers)
         width = min(1024, width_of(max(1, m)))
         ends = (reduction == "mean", acc, width)
         views = (_first, _second, itself, itself)
         last = Launch(finish_loss, views, (), (1, 1, 1), ends)
         # Without a reduction it only says that nothing is divided.
         to = temporary((1,), dtype) if reduction == "none" else made[0]
-        return [one if m else None, Step(last, (kept, kept, to, made[1]))]
+        last = Step(last, (kept, kept, to, made[1]))
+        return [*moves, one, last] if m else [last]
 
     return Call((result(shape, dtype), result((1,), acc)), steps)
 
@@ -335,40 +228,41 @@ def class_loss_backward(
 ) -> Any:
     """The gradient by the input."""
     classes = input.shape[0] if input.ndim == 1 else input.shape[1]
-    acc = SUMS[input.dtype]
-    # Rows are written as they lie where classes come last.
-    rest = input.shape[2:]
-    m = size_of(target.shape)
+    acc, m = SUMS[input.dtype], size_of(target.shape)
 
     def steps(made: Sequence[Operand]) -> list[Step | None]:
-        constants = (is_log, acc, width_of(classes))
-        views = (_line, _classes_last, _line, itself, itself, _classes_last)
-        numbers = (ignore_index, label_smoothing)
-        launch = Launch(cross_entropy_backward_rows, views, (), (m, 1, 1), constants)
-        operands = (grad, input, target, weight, total)
-        if size_of(rest) == 1:
-            return [Step(launch, (*operands, made[0]), numbers) if m else None]
-        between = temporary((m, classes), input.dtype)
-        views = (*views[:-1], itself)
-        launch = Launch(cross_entropy_backward_rows, views, (), (m, 1, 1), constants)
-        outer, inner = input.shape[0], size_of(rest)
-        turn = Launch(
-            each_element,
-            (
-                lambda a: a.reshape(outer, inner, classes).swapaxes(1, 2),
-                None,
-                None,
-                lambda a: a.reshape(outer, classes, inner),
-                None,
-            ),
-            (),
-            (-(-inner // width_of(inner)), classes, outer),
-            (as_it_is, acc, width_of(inner)),
-        )
-        moved = Step(turn, (between, None, None, made[0], None))
-        return [Step(launch, (*operands, between), numbers), moved]
+        if not m:
+            return []
+        down, x, moves = _as_columns(input, m), input, list[Step]()
+        constants, numbers = (is_log, acc), (ignore_index, label_smoothing)
+        if down is None:
+            x, moves = _as_rows(input)
+            views = (_line, _classes_last, _line, itself, itself, _classes_last)
+            kernel, grid = cross_entropy_backward_rows, (m, 1, 1)
+            constants = (*constants, width_of(classes))
+        else:
+            line, kernel = _lines(down), cross_entropy_backward_columns
+            each: View = lambda a: np.broadcast_to(  # noqa: E731
+                line(a) if a.size == m else a.reshape(1, 1),
+                down.shape[::2],
+                subok=True,
+            )
+            views = (each, down.source, line, itself, itself, down.source)
+            width = min(_COLUMNS, width_of(down.shape[2]))
+            grid = (cdiv(down.shape[2], width), down.shape[0], 1)
+            constants = (*constants, width)
+        launch = Launch(kernel, views, (), grid, constants)
+        to = temporary(x.shape, x.dtype, order=x.order) if moves else made[0]
+        one = Step(launch, (grad, x, target, weight, total, to), numbers)
+        return [*moves, one, *([copied(to, made[0])] if moves else [])]
 
-    return Call((result(input.shape, input.dtype),), steps)
+    return Call((result_like(input, input.dtype),), steps)
+
+
+def _lines(what: Down) -> View:
+    """What there is for each column."""
+    outer, _, inner = what.shape
+    return lambda x: x.reshape(outer, inner)
 
 
 class _Loss(Function):

@@ -311,7 +311,7 @@ def _normed(
     return Call((result(x.shape, dtype),), steps)
 
 
-@function(results=3)
+@function(results=3, by_rows=True)
 def norm_backward(
     grad: ArrayLike,
     input: ArrayLike,
@@ -381,6 +381,7 @@ def _without_shape(values: list[Any]) -> None:
     saves=["input", "weight"],
     aliases={"x": "input"},
     adapt=_without_shape,
+    by_rows=True,
 )
 def layer_norm(
     input: ArrayLike,
@@ -417,7 +418,7 @@ def layer_norm(
     return _normed("layer_norm", input, normalized_shape, weight, bias, eps)
 
 
-@function(backward=_backward(False), saves=["input", "weight"])
+@function(backward=_backward(False), saves=["input", "weight"], by_rows=True)
 def rms_norm(
     input: ArrayLike,
     normalized_shape: Dims = (),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -65,20 +67,59 @@ def dtype_of(array: Numbers, name: str) -> DType:
     return locate(array, name).dtype if known is None else known
 
 
-def new_result(like: object, shape: tuple[int, ...], dtype: DType) -> Any:
+def order_of(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, ...] | None:
+    """The dimensions in memory, the outermost first; None: as they are counted.
+
+    Where an extent is 1 or a stride 0 a dimension stays in its place.
+
+    >>> order_of((2, 3, 4), (12, 1, 3))
+    (0, 2, 1)
+    """
+    placed = [d for d, n in enumerate(shape) if n != 1 and strides[d] != 0]
+    if all(abs(strides[a]) >= abs(strides[b]) for a, b in pairwise(placed)):
+        return None
+    order = [*range(len(shape))]
+    inward = sorted(placed, key=lambda d: -abs(strides[d]))
+    for place, d in zip(placed, inward):
+        order[place] = d
+    return tuple(order)
+
+
+def dense_strides(
+    shape: Sequence[int], order: tuple[int, ...] | None
+) -> tuple[int, ...]:
+    """The strides, in elements, of an array without gaps.
+
+    >>> dense_strides((2, 3, 4), (0, 2, 1))
+    (12, 1, 3)
+    """
+    if order is None:
+        return row_major(shape)
+    strides = dict(zip(order, row_major([shape[d] for d in order])))
+    return tuple(strides[d] for d in range(len(shape)))
+
+
+def new_result(
+    like: object,
+    shape: tuple[int, ...],
+    dtype: DType,
+    order: tuple[int, ...] | None = None,
+) -> Any:
     """An uninitialised array of the library that ``like`` is from; else NumPy's."""
     given: Any = like
     if is_tensor(like):
         torch: Any = import_whole("torch")
-        kind = getattr(torch, _TORCH_NAMES[dtype])
+        kind, strides = getattr(torch, _TORCH_NAMES[dtype]), dense_strides(shape, order)
         if given.is_cpu:
-            return new_tensor(shape, row_major(shape), kind)
-        return torch.empty(shape, dtype=kind, device=given.device)
+            return new_tensor(shape, strides, kind)
+        return torch.empty_strided(shape, strides, dtype=kind, device=given.device)
     if type(like).__module__.partition(".")[0] == "dpnp":
         dpnp: Any = import_whole("dpnp")
         where = {"sycl_queue": given.sycl_queue, "usm_type": given.usm_type}
-        return dpnp.empty(shape, dtype=dtype.numpy, **where)
-    return new_array(shape, dtype.numpy)
+        inner = [shape[d] for d in order or range(len(shape))]
+        made = dpnp.empty(inner, dtype=dtype.numpy, **where)
+        return made if order is None else made.transpose(np.argsort(order))
+    return new_array(shape, dtype.numpy, order)
 
 
 class _Memory:

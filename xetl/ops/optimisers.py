@@ -40,7 +40,7 @@ def adamw_elements(
     correction2: float,
     ACC: constexpr,
     LANES: constexpr,
-    WIDTH: constexpr,
+    TILE: constexpr,
 ) -> None:
     """One step of AdamW; see `adamw_step` for the formula.
 
@@ -58,14 +58,14 @@ def adamw_elements(
         correction2: ``sqrt(1 - beta2 ** step)``.
         ACC: the dtype that is computed in.
         LANES: columns of a tile, few enough for registers.
-        WIDTH: columns of a program.
+        TILE: one row, and columns of a program.
     """
     number, row = xetile.program_id(2), xetile.program_id(1)
     params, grads = matrix(param, number), matrix(grad, number)
     means, squares = matrix(exp_avg, number), matrix(exp_avg_sq, number)
     size, scale = lr / correction1, 1.0 / correction2
-    first = xetile.program_id(0) * WIDTH
-    for column in range(first, min(first + WIDTH, params.shape[1]), LANES):
+    first = xetile.program_id(0) * TILE[1]
+    for column in range(first, min(first + TILE[1], params.shape[1]), LANES):
         place = [row, column]
         p, g = take(params, place, ACC, LANES), take(grads, place, ACC, LANES)
         m = beta1 * take(means, place, ACC, LANES) + (1.0 - beta1) * g
@@ -88,13 +88,13 @@ def sgd_elements(
     NESTEROV: constexpr,
     ACC: constexpr,
     LANES: constexpr,
-    WIDTH: constexpr,
+    TILE: constexpr,
 ) -> None:
     """One step of gradient descent; see `sgd_step` for the formula."""
     number, row = xetile.program_id(2), xetile.program_id(1)
     params, grads = matrix(param, number), matrix(grad, number)
-    first = xetile.program_id(0) * WIDTH
-    for column in range(first, min(first + WIDTH, params.shape[1]), LANES):
+    first = xetile.program_id(0) * TILE[1]
+    for column in range(first, min(first + TILE[1], params.shape[1]), LANES):
         place = [row, column]
         p = take(params, place, ACC, LANES)
         g = take(grads, place, ACC, LANES) + weight_decay * p

@@ -10,13 +10,13 @@ from typing import Any, cast
 
 from xetl import xetile
 from xetl.errors import XetlError
-from xetl.ops.activations import each_element
-from xetl.ops.declarations import ArrayLike, Call, Context, result
+from xetl.ops.activations import each
+from xetl.ops.declarations import ArrayLike, Call, Context, result, result_like
 from xetl.ops.declare import function
 from xetl.ops.losses import REDUCTIONS, check_reduction
 from xetl.ops.options import plain
 from xetl.ops.reductions import mean, sum
-from xetl.ops.views import elements, floats, same_shapes, sums_of
+from xetl.ops.views import floats, same_shapes, sums_of
 from xetl.runtime.call_site import at_caller
 from xetl.xetile import Vector
 
@@ -73,14 +73,15 @@ def pointwise_loss_backward(
     grad: ArrayLike, input: ArrayLike, target: ArrayLike, which: str, by_target: bool
 ) -> Any:
     """The gradients by input and, if it is wanted, by target."""
-    constants = (_LOSSES[which][1], sums_of(input.dtype))
-    other = result(target.shape if by_target else (0,), target.dtype)
+    f, acc = _LOSSES[which][1], sums_of(input.dtype)
+    none = result((0,), target.dtype)
+    other = result_like(target, target.dtype) if by_target else none
 
     def steps(made: Any) -> Any:
         operands = (grad, input, target, made[0], made[1] if by_target else None)
-        return [elements(each_element, operands, constants)]
+        return [each(operands, f, acc)]
 
-    return Call((result(input.shape, input.dtype), other), steps)
+    return Call((result_like(input, input.dtype), other), steps)
 
 
 def _backward(context: Context, grad: Any) -> Mapping[str, Any]:
@@ -96,11 +97,11 @@ def pointwise_loss(input: ArrayLike, target: ArrayLike, which: str) -> Any:
     name = which.partition(" ")[0]
     same_shapes(name, input, target)
     dtype = floats(name, input, target)
-    constants = (_LOSSES[which][0], sums_of(dtype))
+    f, acc = _LOSSES[which][0], sums_of(dtype)
     operands = (input, target, None)
     return Call(
-        (result(input.shape, dtype),),
-        lambda made: [elements(each_element, (*operands, *made, None), constants)],
+        (result_like(input, dtype),),
+        lambda made: [each((*operands, *made, None), f, acc)],
     )
 
 

@@ -31,8 +31,12 @@ _PAGE = 2 << 20
 _blocks: deque[mmap.mmap] = deque()
 
 
-def new_array(shape: Sequence[int], dtype: Any) -> np.ndarray[Any, Any]:
-    """An uninitialised array of NumPy."""
+def new_array(
+    shape: Sequence[int], dtype: Any, order: Sequence[int] | None = None
+) -> np.ndarray[Any, Any]:
+    """An uninitialised array of NumPy; ``order``: the outermost dimension first."""
+    if order is not None:
+        return new_array([shape[d] for d in order], dtype).transpose(np.argsort(order))
     nbytes = prod(shape) * np.dtype(dtype).itemsize
     if nbytes < LARGE:
         return np.empty(shape, dtype)

@@ -10,12 +10,15 @@ from math import prod
 from typing import Any, NamedTuple, TypeAlias
 
 from xetl import xetile
-from xetl.ops.batches import View
-from xetl.ops.declarations import Context, Operand
+from xetl.language.ops import cdiv
+from xetl.ops.batches import View, are_views
+from xetl.ops.calls import Launch
+from xetl.ops.declarations import Context, Operand, Step
 from xetl.ops.operands import Numbers
 from xetl.ops.product import matrix, put
 from xetl.ops.rules import wrong_shape
-from xetl.ops.views import array_of, find_dim
+from xetl.ops.views import array_of, find_dim, width_of
+from xetl.runtime.kernel import Kernel
 from xetl.xetile import Array, Vector, constexpr
 
 Dims: TypeAlias = "int | Sequence[int]"
@@ -26,6 +29,8 @@ ENOUGH = 16
 """Programs that keep the threads of a CPU busy."""
 TILE = 16384
 """Elements of a tile of rows: 64 KB of f32."""
+_STRIPE = 128
+"""Columns of a program that goes down: what it keeps of them stays in registers."""
 
 
 class Reduced(NamedTuple):
@@ -62,27 +67,81 @@ def reduced(name: str, x: Operand, dim: Any, keepdim: bool) -> Reduced:
     return Reduced(dims, whole if keepdim else kept, kept, columns)
 
 
-def views_of(x: Operand, dims: tuple[int, ...], keepdim: bool) -> tuple[View, View]:
+def views_of(x: Operand, dims: tuple[int, ...]) -> tuple[View, View]:
     """Views: of x as (..., m, n), n what is reduced, of the result as (..., m, 1)."""
     if not x.ndim:
         return (lambda a: a.reshape(1, 1), lambda a: a.reshape(1, 1))
-    kept = [i for i in range(x.ndim) if i not in dims]
+    inward = x.order or range(x.ndim)
+    kept = [i for i in inward if i not in dims]
     lead = [x.shape[i] for i in kept] or [1]
 
     def source(a: Numbers) -> Numbers:
-        moved = a.transpose([*kept, *dims])
+        moved = a.transpose([*kept, *(i for i in inward if i in dims)])
         return moved.reshape([*lead, prod(x.shape[i] for i in dims)])
 
     def target(a: Numbers) -> Numbers:
-        without = a.reshape(lead) if keepdim or not kept else a
-        return without[..., None]
+        counted = sorted(kept)
+        without = a.reshape([x.shape[i] for i in counted] or [1])
+        return without.transpose([counted.index(i) for i in kept] or [0])[..., None]
 
     return source, target
 
 
-def are_lines(made: Sequence[Operand]) -> bool:
-    """Whether results can be seen with fewer dimensions."""
-    return all(array_of(x).flags.c_contiguous for x in made)
+class Down(NamedTuple):
+    """What is reduced lies between other dimensions in memory.
+
+    Attributes:
+        shape: the extents before it, its own, and behind it.
+        source: sees the input so.
+        target: the result, with 1 instead.
+    """
+
+    shape: tuple[int, int, int]
+    source: View
+    target: View
+
+
+def down_of(x: Operand, dims: tuple[int, ...], made: Sequence[Operand]) -> Down | None:
+    """How what is reduced is seen as columns, if it is no part of rows."""
+    inward = [*(x.order or range(x.ndim))]
+    places = sorted(inward.index(dim) for dim in dims)
+    first, end = (places[0], places[-1] + 1) if places else (0, 0)
+    kept = inward[:first] + inward[end:]
+    is_run = len(places) == end - first > 0
+    if not is_run or end == x.ndim or kept != sorted(kept):
+        return None
+    if not all(array_of(each).flags.c_contiguous for each in made):
+        return None
+    groups = inward[:first], inward[first:end], inward[end:]
+    outer, n, inner = (prod(x.shape[i] for i in group) for group in groups)
+    source: View = lambda a: a.transpose(inward).reshape(outer, n, inner)  # noqa: E731
+    if not are_views([array_of(x)], [source]):
+        return None
+    target: View = lambda a: a.reshape(outer, 1, inner)  # noqa: E731
+    return Down((outer, n, inner), source, target)
+
+
+def by_columns(
+    kernel: Kernel,
+    operands: Sequence[Operand | None],
+    what: Down,
+    constants: Sequence[Any],
+) -> Step | None:
+    """A launch with a program for some columns: grid (strips of columns, matrices).
+
+    Args:
+        kernel: takes the operands, the constants, and the width of a strip.
+        operands: the input, then results.
+        what: is reduced.
+        constants: the compile-time arguments without the width.
+    """
+    outer, _, inner = what.shape
+    if not outer * inner:
+        return None
+    width = min(width_of(inner), _STRIPE)
+    views = [what.source, *[what.target] * (len(operands) - 1)]
+    grid = (cdiv(inner, width), outer, 1)
+    return Step(Launch(kernel, views, (), grid, (*constants, width)), operands)
 
 
 def rows_of_tile(what: Reduced, width: int) -> int:

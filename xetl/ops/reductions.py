@@ -7,6 +7,7 @@ are reduced again.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -15,7 +16,7 @@ import numpy as np
 from xetl.errors import LaunchError
 from xetl.language.dtypes import DType, i32, i64
 from xetl.language.ops import cdiv
-from xetl.ops.batches import View
+from xetl.ops.batches import View, are_views, itself
 from xetl.ops.calls import Launch
 from xetl.ops.declarations import (
     ArrayLike,
@@ -28,16 +29,17 @@ from xetl.ops.declarations import (
     temporary,
 )
 from xetl.ops.declare import function
-from xetl.ops.operands import Numbers
 from xetl.ops.reduction_kernels import (
     ENOUGH,
     TILE,
     WIDEST,
     Dims,
+    Down,
     Reduced,
-    are_lines,
+    by_columns,
     cumsum_columns,
     cumsum_rows,
+    down_of,
     find_columns,
     find_rows,
     reduce_columns,
@@ -51,6 +53,7 @@ from xetl.ops.reduction_kernels import (
 )
 from xetl.ops.rules import SUMS, wrong_shape
 from xetl.ops.views import (
+    array_of,
     as_dtype,
     columns,
     columns_of,
@@ -103,55 +106,75 @@ def _reduce(
         raise _nothing(name, x)
     factor = 1.0 if name != "mean" else 1 / what.columns if what.columns else np.nan
 
-    def steps(made: Sequence[Operand]) -> list[Step | None]:
-        source, target = views_of(x, what.dims, keepdim)
-        width = min(width_of(max(1, what.columns)), WIDEST)
-        if what.columns > WIDEST:
-            width = min(width, piece_width(x, what.columns))
-        count = prod(what.shape)
-        # Of the input: a limit of wider numbers would not be a padding of its tiles.
-        first = limit_of(kind, x.dtype)
-        is_down = len(what.dims) == 1 and what.dims[0] < x.ndim - 1
-        if is_down and are_lines(made):
-            return _by_columns(x, made[0], what, (kind, first, acc), factor)
-        if what.columns <= width and count >= ENOUGH:
-            some = rows_of_tile(what, width)
-            step = rows(
-                reduce_short_rows,
-                (x, *made),
-                (source, target),
-                (kind, first, some, acc, width),
-                (factor,),
-                rows_of_program=some,
-            )
-            return [step]
-        parts, pieces = 1, 0
-        if count < ENOUGH and what.columns >= _LONG and what.columns % _PIECE == 0:
-            return _by_pieces(
-                x, made[0], what, (source, target), (kind, first, acc), factor
-            )
-        if count < ENOUGH and what.columns >= _LONG:
-            pieces = max(1, cdiv(what.columns, width * ENOUGH))
-            parts = cdiv(what.columns, width * pieces)
-        if parts == 1:
-            constants = (kind, first, 0, acc, width)
-            views = (source, target)
-            return [rows(reduce_rows, (x, *made), views, constants, (factor,))]
-        between = temporary((*what.kept, parts), acc)
-        lead: View = lambda a: a.reshape(*([1] if a.ndim == 1 else []), *a.shape)  # noqa: E731
-        one = rows(
-            reduce_rows,
-            (x, between),
-            (source, lead),
-            (kind, first, pieces, acc, width),
-            (1.0,),
-            parts,
-        )
-        constants = (kind, first, 0, acc, width_of(parts))
-        last = rows(reduce_rows, (between, *made), (lead, target), constants, (factor,))
-        return [one, last]
+    def steps(made: Sequence[Operand]) -> Sequence[Step | None]:
+        return _steps(x, made[0], what, (kind, acc), factor)
 
     return Call((result(what.shape, dtype),), steps)
+
+
+def _steps(
+    x: Operand, to: Operand, what: Reduced, how: tuple[str, DType], factor: float
+) -> Sequence[Step | None]:
+    kind, acc = how
+    source, target = views = views_of(x, what.dims)
+    if not are_views([array_of(x)], [source]):
+        return _by_dims(x, to, what, how, factor)
+    width = min(width_of(max(1, what.columns)), WIDEST)
+    if what.columns > WIDEST:
+        width = min(width, piece_width(x, what.columns))
+    count = prod(what.shape)
+    # Of the input: a limit of wider numbers would not be a padding of its tiles.
+    first = limit_of(kind, x.dtype)
+    down = down_of(x, what.dims, (to,))
+    if down is not None:
+        return _by_columns(x, to, down, (kind, first, acc), factor)
+    if what.columns <= width and count >= ENOUGH:
+        some = rows_of_tile(what, width)
+        step = rows(
+            reduce_short_rows,
+            (x, to),
+            views,
+            (kind, first, some, acc, width),
+            (factor,),
+            rows_of_program=some,
+        )
+        return [step]
+    if count >= ENOUGH or what.columns < _LONG:
+        constants = (kind, first, 0, acc, width)
+        return [rows(reduce_rows, (x, to), views, constants, (factor,))]
+    if what.columns % _PIECE == 0:
+        return _by_pieces(x, to, what, views, (kind, first, acc), factor)
+    pieces = max(1, cdiv(what.columns, width * ENOUGH))
+    parts = cdiv(what.columns, width * pieces)
+    between = temporary((*_kept(x, source), parts), acc)
+    one = rows(
+        reduce_rows,
+        (x, between),
+        (source, itself),
+        (kind, first, pieces, acc, width),
+        (1.0,),
+        parts,
+    )
+    constants = (kind, first, 0, acc, width_of(parts))
+    last = rows(reduce_rows, (between, to), (itself, target), constants, (factor,))
+    return [one, last]
+
+
+def _kept(x: Operand, source: View) -> tuple[int, ...]:
+    """The extents of what is kept, in memory's order."""
+    return source(array_of(x)).shape[:-1]
+
+
+def _by_dims(
+    x: Operand, to: Operand, what: Reduced, how: tuple[str, DType], factor: float
+) -> Sequence[Step | None]:
+    """Where there are gaps between dimensions: the reduction of the innermost first."""
+    inner = [i for i in x.order or range(x.ndim) if i in what.dims][-1]
+    part = reduced("", x, inner, keepdim=True)
+    between = temporary(part.shape, how[1])
+    rest = reduced("", between, what.dims, len(what.shape) == x.ndim)
+    first = _steps(x, between, part, how, 1.0)
+    return [*first, *_steps(between, to, rest, how, factor)]
 
 
 def _by_pieces(
@@ -166,72 +189,56 @@ def _by_pieces(
     source, target = views
     kind, first, acc = how
     count = what.columns // _PIECE
-    between = temporary((*what.kept, count), acc)
+    between = temporary((*_kept(x, source), count), acc)
     some = TILE // _PIECE
+    cut: View = lambda a: source(a).reshape(*between.shape, _PIECE)  # noqa: E731
     one = rows(
         reduce_short_rows,
         (x, between),
-        (lambda a: _cut(source(a), count), lambda a: a[..., None]),
+        (cut, lambda a: a[..., None]),
         (kind, first, some, acc, _PIECE),
         (1.0,),
         rows_of_program=some,
     )
-    lead: View = lambda a: a.reshape(*([1] if a.ndim == 1 else []), *a.shape)  # noqa: E731
     constants = (kind, first, 0, acc, min(width_of(count), WIDEST))
-    last = rows(reduce_rows, (between, to), (lead, target), constants, (factor,))
+    last = rows(reduce_rows, (between, to), (itself, target), constants, (factor,))
     return [one, last]
 
 
-def _cut(x: Numbers, count: int) -> Numbers:
-    """Rows as matrices of ``count`` rows."""
-    lead = x.shape[:-1]
-    return x.reshape(*(lead if lead != (1,) else ()), count, -1)
-
-
 def _by_columns(
-    x: Operand, to: Operand, what: Reduced, how: tuple[Any, ...], factor: float
+    x: Operand, to: Operand, what: Down, how: tuple[Any, ...], factor: float
 ) -> list[Step | None]:
     """The reduction of a dimension before the last: rows are read as they lie.
 
     Long columns in parts, then the results of these: whole rows are read one after the
     other then, and there is work for many threads.
     """
-    (dim,) = what.dims
-    outer, n, inner = (prod(x.shape[:dim]), x.shape[dim], prod(x.shape[dim + 1 :]))
+    outer, n, inner = what.shape
     if 0 in (outer, inner):
         return [None]
     count = n // _PART if n % _PART == 0 else 1
     if count == 1:
-        return [_down(x, to, (outer, n, inner), how, factor)]
-    between = temporary((outer, count, inner), how[-1])
-    shape = (outer * count, _PART, inner)
-    one = _down(x, between, shape, how, 1.0)
-    return [one, _down(between, to, (outer, count, inner), how, factor)]
+        return [_down(x, to, what, how, factor)]
+    parts, sums = (outer * count, _PART, inner), (outer, count, inner)
+    between = temporary((outer * count, 1, inner), how[-1])
+    source: View = lambda a: what.source(a).reshape(parts)  # noqa: E731
+    one = _down(x, between, Down(parts, source, itself), how, 1.0)
+    seen: View = lambda a: a.reshape(sums)  # noqa: E731
+    return [one, _down(between, to, Down(sums, seen, what.target), how, factor)]
 
 
 def _down(
-    x: Operand,
-    to: Operand,
-    shape: tuple[int, int, int],
-    how: tuple[Any, ...],
-    factor: float,
+    x: Operand, to: Operand, what: Down, how: tuple[Any, ...], factor: float
 ) -> Step:
     """The reduction of the middle of three dimensions."""
-    outer, n, inner = shape
+    outer, n, inner = what.shape
     kind, first, acc = how
-
-    def source(a: Numbers) -> Numbers:
-        return a.reshape(outer, n, inner)
-
-    def target(a: Numbers) -> Numbers:
-        return a.reshape(outer, 1, inner)
-
     wide = _STRIPE
     while wide < min(inner, WIDEST) and wide * n < _PROGRAM:
         wide *= 2
     constants = (kind, first, _COLUMN_ROWS, acc, wide)
     grid = (cdiv(inner, wide), outer, 1)
-    launch = Launch(reduce_columns, (source, target), (), grid, constants)
+    launch = Launch(reduce_columns, what[1:], (), grid, constants)
     return Step(launch, (x, to), (factor,))
 
 
@@ -329,19 +336,6 @@ def amin(
     return _extreme("amin", "min", input, dim, keepdim)
 
 
-def _find_down(
-    x: Operand, made: Sequence[Operand], dim: int, how: tuple[Any, ...]
-) -> Step | None:
-    """The places of columns; results as they are with ``dim`` of extent 1."""
-    outer, inner = prod(x.shape[:dim]), prod(x.shape[dim + 1 :])
-    places, values = made[-1], made[0] if len(made) > 1 else None
-    width = min(width_of(max(1, inner)), _STRIPE)
-    source: View = lambda a: a.reshape(outer, -1, inner)  # noqa: E731
-    grid = (cdiv(inner, width), outer, 1)
-    launch = Launch(find_columns, [source] * 3, (), grid, (*how, width))
-    return Step(launch, (x, values, places)) if outer * inner else None
-
-
 def _found(
     name: str, x: Operand, dim: int | None, keepdim: bool, *, largest: bool, both: bool
 ) -> Call:
@@ -354,11 +348,15 @@ def _found(
         results = (result(what.shape, x.dtype), *results)
 
     def steps(made: Sequence[Operand]) -> list[Step | None]:
-        source, target = views_of(x, what.dims, keepdim)
+        # Places are counted along rows.
+        seen = x if len(what.dims) == 1 else replace(x, order=None)
+        source, target = views_of(seen, what.dims)
         padding = limit_of("max" if largest else "min", x.dtype)
-        is_down = len(what.dims) == 1 and what.dims[0] < x.ndim - 1
-        if is_down and are_lines(made):
-            return [_find_down(x, made, what.dims[0], (largest, padding, acc))]
+        down = down_of(seen, what.dims, made)
+        if down is not None:
+            operands = (x, made[0] if both else None, made[-1])
+            how = largest, padding, acc
+            return [by_columns(find_columns, operands, down, how)]
         constants = (largest, padding, acc, piece_width(x, what.columns))
         values = made[0] if both else None
         views = (source, target if both else None, target)

@@ -22,7 +22,7 @@ import numpy as np
 
 from xetl.backend import ArrayView, RecordedCall, RecordedLaunch
 from xetl.language.dtypes import DType
-from xetl.ops.operands import Numbers, dtype_of
+from xetl.ops.operands import Numbers, dtype_of, order_of
 from xetl.ops.recycling import LARGE, new_array, new_tensor
 from xetl.prepacked import Prepacked
 from xetl.runtime.native_calls import NativelyCalled, look_around, may_be_native, native
@@ -171,8 +171,11 @@ def _own(value: Any) -> Any:
 def _maker(made: Any) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     """A function and its arguments that make an array like this one."""
     if type(made) is np.ndarray:
-        make = np.empty if made.nbytes < LARGE else new_array
-        return make, (made.shape, made.dtype)
+        kind = made.shape, made.dtype
+        order = order_of(made.shape, made.strides)
+        if order is not None:
+            return new_array, (*kind, order)
+        return (np.empty if made.nbytes < LARGE else new_array), kind
     torch = sys.modules["torch"]
     place = tuple(made.shape), made.stride()
     if made.nbytes >= LARGE:

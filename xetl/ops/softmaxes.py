@@ -225,7 +225,7 @@ def _along(name: str, kernel: Kernel, x: Operand, dim: int, dtype: Any) -> Call:
     return Call((result(x.shape, wanted),), steps)
 
 
-@function()
+@function(by_rows=True)
 def softmax_backward(
     grad: ArrayLike, input: ArrayLike, dim: int, is_log: bool, dtype: DTypeLike
 ) -> Any:
@@ -266,6 +266,7 @@ def _out_second(values: list[Any]) -> None:
     saves=["result"],
     aliases={"x": "input"},
     adapt=_out_second,
+    by_rows=True,
 )
 def softmax(
     input: ArrayLike, dim: int = -1, dtype: DTypeLike = None, *, out: ArrayLike = None
@@ -295,7 +296,7 @@ def softmax(
     return _along("softmax", softmax_rows, input, dim, dtype)
 
 
-@function(backward=_backward(True), saves=["result"])
+@function(backward=_backward(True), saves=["result"], by_rows=True)
 def log_softmax(
     input: ArrayLike, dim: int = -1, dtype: DTypeLike = None, *, out: ArrayLike = None
 ) -> Any:

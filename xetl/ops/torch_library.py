@@ -21,6 +21,7 @@ from xetl.language.dtypes import DType
 from xetl.locks import ForkSafeLock
 from xetl.ops.declarations import Context, Operand
 from xetl.ops.declare import FUNCTIONS, Function, picker
+from xetl.ops.operands import dense_strides, order_of
 from xetl.runtime.tensors import refuse_tangent
 
 _ELEMENTS = ("relu", "gelu", "silu", "sigmoid", "tanh", "swiglu", "geglu")
@@ -233,10 +234,15 @@ def _fake(declared: Function) -> Callable[..., Any]:
         for i in declared.arrays:
             if values[i] is not None:
                 dtype = DType.of(str(values[i].dtype))
-                shape = tuple(values[i].shape)
-                values[i] = Operand(declared.names[i], shape, dtype)
+                shape, strides = tuple(values[i].shape), values[i].stride()
+                order = order_of(shape, strides)
+                values[i] = Operand(declared.names[i], shape, dtype, order=order)
         made = tuple(
-            torch.empty(spec.shape, dtype=as_torch(spec.dtype), device=first.device)
+            first.new_empty_strided(
+                spec.shape,
+                dense_strides(spec.shape, spec.order),
+                dtype=as_torch(spec.dtype),
+            )
             for spec in declared.rule(*values).results
         )
         return made[0] if declared.results == 1 else made or None

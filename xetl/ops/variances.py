@@ -14,14 +14,15 @@ from xetl.ops.product import matrix, put
 from xetl.ops.reduction_kernels import (
     WIDEST,
     Dims,
-    are_lines,
+    by_columns,
+    down_of,
     reduced,
     rows_of_tile,
     spread,
     views_of,
 )
 from xetl.ops.rules import SUMS
-from xetl.ops.views import columns, floats, piece_width, rows
+from xetl.ops.views import floats, piece_width, rows
 from xetl.xetile import Array, Vector, constexpr
 
 
@@ -159,11 +160,11 @@ def var(
 
     def steps(made: Sequence[Operand]) -> list[Step | None]:
         constants = correction, acc
-        is_down = len(what.dims) == 1 and what.dims[0] < input.ndim - 1
-        if is_down and are_lines((input, *made)):
-            return [columns(var_columns, (input, *made), what.dims[0], constants)]
+        down = down_of(input, what.dims, made)
+        if down is not None:
+            return [by_columns(var_columns, (input, *made), down, constants)]
         width = min(piece_width(input, max(1, what.columns)), WIDEST)
-        seen = views_of(input, what.dims, keepdim)
+        seen = views_of(input, what.dims)
         some = rows_of_tile(what, width)
         how = (*constants, width, some)
         return [rows(var_rows, (input, *made), seen, how, rows_of_program=some)]

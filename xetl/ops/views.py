@@ -15,7 +15,7 @@ from xetl.language.ops import cdiv
 from xetl.ops.batches import View, as_row, chain, itself, split_batch
 from xetl.ops.calls import Launch, misplaced
 from xetl.ops.declarations import Operand, Step
-from xetl.ops.operands import Numbers
+from xetl.ops.operands import Numbers, order_of
 from xetl.ops.rules import SUMS, Shape, common_dtype_of, wrong_shape
 from xetl.runtime.kernel import Kernel
 from xetl.runtime.placement import choose_backend
@@ -328,33 +328,56 @@ def elements(
     kernel: Kernel,
     operands: Sequence[Operand | None],
     constants: Sequence[Any],
+    block: int = 1,
 ) -> Step:
-    """A launch with a program for each piece of a row: grid (pieces, rows, matrices).
+    """A launch with a program for each tile: grid (columns, rows, matrices).
+
+    A tile is a piece of a row as the last operand lies in memory, so that it is stored
+    as it lies; it is a square block where another one lies along another dimension.
 
     Args:
-        kernel: takes the operands, numbers, constants, and the width of a piece.
+        kernel: takes the operands, numbers, constants, and the shape of a tile.
         operands: inputs, then results, all of one shape.
-        constants: the compile-time arguments without the width.
+        constants: the compile-time arguments without the tile.
+        block: rows and columns of a block at most.
     """
     there = [x for x in operands if x is not None]
     arrays = [array_of(x) for x in there]
-    if all(x.flags.c_contiguous or not any(x.strides) for x in arrays):
+    last = arrays[-1]
+    inward = [*(order_of(last.shape, last.strides) or range(last.ndim))]
+    turned: View = lambda x: x.transpose(inward)  # noqa: E731
+    if all(_is_flat(turned(x)) for x in arrays):
         count = arrays[0].size
-        views = [None if x is None else flat_view for x in operands]
+        flat = chain(turned, flat_view)
+        views = [None if x is None else flat for x in operands]
         width = min(width_of(count), _ELEMENTS)
         grid = (cdiv(count, width), 1, 1)
-        launch = Launch(kernel, views, (), grid, (*constants, width))
+        launch = Launch(kernel, views, (), grid, (*constants, (1, width)))
         return Step(launch, operands)
-    first = row_view(there[0].ndim, there[0].ndim - 1)
+    across = _across([turned(x) for x in arrays]) if block > 1 else None
+    if across is not None:
+        inward.insert(-1, inward.pop(across))
+    first = chain(turned, row_view(last.ndim, last.ndim - 1))
     batches = split_batch([first(x) for x in arrays])
     of = iter(batches.views)
     seen = [None if x is None else chain(first, next(of)) for x in operands]
     m, n = first(arrays[0]).shape[-2:]
-    width = min(width_of(n), _ELEMENTS)
-    grid = (cdiv(n, width), m, batches.matrices)
-    return Step(
-        Launch(kernel, seen, batches.loops, grid, (*constants, width)), operands
-    )
+    tile = 1, min(width_of(n), _ELEMENTS)
+    if across is not None:
+        tile = min(width_of(m), block), min(width_of(n), block)
+    grid = (cdiv(n, tile[1]), cdiv(m, tile[0]), batches.matrices)
+    return Step(Launch(kernel, seen, batches.loops, grid, (*constants, tile)), operands)
+
+
+def _is_flat(x: Numbers) -> bool:
+    return x.flags.c_contiguous or not any(x.strides)
+
+
+def _across(arrays: Sequence[Numbers]) -> int | None:
+    """The dimension along which an array lies that does not along the last one."""
+    orders = [order_of(x.shape, x.strides) for x in arrays]
+    inner = [order[-1] for order in orders if order is not None]
+    return next((dim for dim in inner if dim != arrays[0].ndim - 1), None)
 
 
 def _repeated(view: View, loops: Shape) -> View | None:
