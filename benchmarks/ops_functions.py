@@ -41,6 +41,21 @@ GATED = ("swiglu", "geglu")
 PRODUCTS = ("linear", "conv2d", "scaled_dot_product_attention")
 INDEXED = ("gather", "scatter_add", "index_select")
 OPTIMISERS = ("adamw", "sgd")
+TRANSPOSED = " of transposed"
+IMAGES = " of images"
+LAID_OUT = (
+    "relu",
+    "swiglu",
+    "softmax dim=1",
+    "softmax dim=0",
+    "sum",
+    "sum dim=1",
+    "sum dim=0",
+    "argmax dim=1",
+    "layer_norm",
+    "cross_entropy",
+)
+CLASSES = 16
 WHAT = (
     *PLAIN,
     *GATED,
@@ -63,6 +78,8 @@ WHAT = (
     *OPTIMISERS,
     *PRODUCTS,
     *(f"{name} training" for name in (*TRAINED, *PRODUCTS)),
+    *(name + TRANSPOSED for name in LAID_OUT),
+    *(f"cross_entropy{how}{IMAGES}" for how in ("", " training")),
 )
 
 
@@ -121,8 +138,15 @@ def _steps_of_torch(name: str, dtype: str, rows: int, columns: int) -> Job:
 
 def _job(function: Function, what: str, dtype: str, rows: int, columns: int) -> Job:
     torch.manual_seed(0)
-    args = _arguments(what, getattr(torch, dtype), rows, columns)
-    return _job_of(function, args, what)
+    kind = what.removesuffix(TRANSPOSED).removesuffix(IMAGES)
+    first, *rest = args = _arguments(kind, getattr(torch, dtype), rows, columns)
+    if what.endswith(TRANSPOSED):
+        args = first.T.contiguous().T, *rest
+    elif what.endswith(IMAGES):
+        images = rows // CLASSES
+        labels = torch.randint(CLASSES, (images, columns))
+        args = first.reshape(images, CLASSES, columns), labels
+    return _job_of(function, args, kind)
 
 
 def _job_of(function: Any, args: Any, what: str) -> Job:

@@ -70,7 +70,8 @@ def _as_columns(x: Operand, m: int) -> Down | None:
 def _turned(x: Operand, m: int) -> Down:
     """Rows as the columns of one matrix."""
     classes = x.shape[min(x.ndim, 2) - 1]
-    return Down((1, classes, m), lambda a: _classes_last(a).T[None], itself)
+    source: View = lambda a: _classes_last(a).T[None]  # noqa: E731
+    return Down((1, classes, m), source, itself)
 
 
 def _as_rows(x: Operand) -> tuple[Operand, list[Step]]:
