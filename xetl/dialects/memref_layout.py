@@ -16,6 +16,9 @@ from xdsl.ir.affine import AffineDimExpr
 from .base import Index
 from .kinds_of_types import is_integer_attr
 
+ENDLESS = 1 << 62
+"""The extent of an array whose length nobody said: masks say what is in it."""
+
 _KEEP_THE_NUMBER = ("arith.index_cast", "arith.extsi", "index.casts")
 """Casts of signed integers to wider ones; of constants no other can be met."""
 

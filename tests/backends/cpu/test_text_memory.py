@@ -299,3 +299,18 @@ def test_elements_there_is_no_code_for_are_named():
     with pytest.raises(IRError, match="1, 8, 16, 32 or 64 bits") as caught:
         xetl.load_mlir(text)["k"][1](np.zeros(8, "i1"), 3, backend="cpu")
     assert (caught.value.code, caught.value.line) == ("X0705", 4)
+
+
+def test_lanes_behind_a_tile_are_not_gathered():
+    """A vector of 4 rows is read with more lanes: what stands behind it is no index."""
+    text = """
+    func.func @k(%a: memref<1x4x2xi64>, %b: memref<2x1x4xi64>) {
+      %zero = arith.constant 0 : index
+      %v = vector.load %a[%zero, %zero, %zero] : memref<1x4x2xi64>, vector<1x4x2xi64>
+      %t = vector.transpose %v, [2, 0, 1] : vector<1x4x2xi64> to vector<2x1x4xi64>
+      vector.store %t, %b[%zero, %zero, %zero] : memref<2x1x4xi64>, vector<2x1x4xi64>
+      return
+    }"""
+    a = some(1, 4, 2, dtype="i8")
+    _, b = run_both(text, a, np.zeros((2, 1, 4), "i8"))
+    assert np.array_equal(b, a.transpose(2, 0, 1))

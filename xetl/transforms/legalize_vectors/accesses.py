@@ -24,7 +24,12 @@ from xdsl.ir.affine import AffineDimExpr
 from xetl.dialects import xetile
 from xetl.dialects.base import Index, memref_type, shape_of, vector_type
 from xetl.dialects.kernel_attributes import SHARED
-from xetl.dialects.memref_layout import constant_index, memory_space_of, strides_of
+from xetl.dialects.memref_layout import (
+    ENDLESS,
+    constant_index,
+    memory_space_of,
+    strides_of,
+)
 from xetl.dialects.upstream import arith, memref, vector
 from xetl.ir.builder import Builder
 from xetl.records import record
@@ -173,10 +178,6 @@ _VIEWS: dict[type[Operation], Rule] = {
 }
 
 
-EVERYTHING = 1 << 62
-"""The size of a base whose bounds the masks observe."""
-
-
 @record(frozen=True)
 class Window:
     """Where the elements of a vector are.
@@ -263,12 +264,12 @@ def _tile(b: Builder, window: Window) -> SSAValue:
 
 def _scattered_tile(b: Builder, window: Window, offsets: SSAValue) -> SSAValue:
     """A tile of elements at offsets from the first one of a window."""
-    base = strided_view(b, window.memory, window.offset, (EVERYTHING,), (1,))
+    base = strided_view(b, window.memory, window.offset, (ENDLESS,), (1,))
     memory, shape = memref_type(base), shape_of(offsets.type)
     where = xetile.TileAttr(scattered=True, memory_space=memory_space_of(memory) or 0)
     type_ = xetile.TileType(shape, memory.element_type, where)
     tile = xetile.InitTileOp(
-        base, [], type_, sizes=[EVERYTHING], strides=[1], indices=offsets
+        base, [], type_, sizes=[ENDLESS], strides=[1], indices=offsets
     )
     return b.insert(tile)
 

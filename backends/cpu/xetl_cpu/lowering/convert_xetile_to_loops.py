@@ -25,6 +25,7 @@ from xdsl.rewriter import Rewriter
 from xetl.dialects import xetile
 from xetl.dialects.base import Index, memref_type
 from xetl.dialects.kinds_of_types import is_memref, is_vector
+from xetl.dialects.memref_layout import ENDLESS
 from xetl.dialects.upstream import arith, gpu, memref, scf, vector
 from xetl.dialects.upstream.xegpu import FenceOp
 from xetl.dialects.walk import operations_in
@@ -65,9 +66,6 @@ from xetl_cpu.lowering.place_values import (
 from xetl_cpu.lowering.stream_lanes import lanes_of
 from xetl_cpu.lowering.tiles import is_non_negative, may_write
 from xetl_cpu.targets import find_target
-
-ENDLESS = 1 << 62
-"""The length of the array at an address whose length nobody said."""
 
 
 @dataclass(frozen=True)
@@ -170,6 +168,8 @@ def _scatter_base(op: xetile.InitTileOp) -> tuple[SSAValue, Index | None]:
     """The rank-1 array of a scatter tile and its length; None: nobody knows it."""
     build = Builder.before(op)
     if is_memref(op.source.type):
+        if memref_type(op.source).get_shape() == (ENDLESS,):
+            return op.source, None
         return op.source, build.insert(memref.DimOp(op.source, build.index(0)))
     sizes, strides = op.mixed_sizes or (ENDLESS,), op.mixed_strides or (1,)
     base = view_address(build, op.source, xetile.tile_type(op.result), sizes, strides)

@@ -21,7 +21,7 @@ from xetl.dialects.literals import splat_value
 from xetl.dialects.memref_layout import strides_of
 from xetl.dialects.upstream import arith, vector
 from xetl.dialects.xetile import TileBroadcastOp
-from xetl_cpu.lowering.loops.nest import COLUMNS, At, splat
+from xetl_cpu.lowering.loops.nest import COLUMNS, At, lane_mask, splat
 from xetl_cpu.lowering.loops.state import ScatterTile, shape_of
 from xetl_cpu.lowering.tiles import is_non_negative
 
@@ -217,10 +217,24 @@ def _is_whole_run(ev: Evaluator, run: Run, mask: SSAValue | None, at: At) -> boo
     return True
 
 
+def _lanes_of_tile(ev: Evaluator, tile: ScatterTile, at: At) -> SSAValue:
+    """The lanes that are not behind the last column, or row, of a tile."""
+    build, along = ev.place(at), at.axis == COLUMNS
+    end, start = tile.shape[along], at.col if along else at.row
+    if at.lanes > 1 and not (isinstance(end, int) and end % at.lanes == 0):
+        return lane_mask(build, build.minus(end, start), at.lanes)
+    true = build.insert(arith.ConstantOp.integer(1, i1))
+    return splat(build, true, at.lanes)
+
+
 def scatter_lanes(
     ev: Evaluator, tile: ScatterTile, mask: SSAValue | None, at: At
 ) -> tuple[SSAValue, SSAValue]:
-    """Index and mask of each lane of a scatter tile; outside the array is off."""
+    """Index and mask of each lane of a scatter tile; outside the array is off.
+
+    Of an array of any length, lanes behind the tile are: nothing may have been computed
+    for them.
+    """
     build = ev.place(at)
     indices = ev.eval(tile.indices, at)
     wide = IndexType() if at.lanes == 1 else VectorType(IndexType(), [at.lanes])
@@ -228,8 +242,8 @@ def scatter_lanes(
         indices = build.insert(arith.IndexCastOp(indices, wide))
     given = None if mask is None else ev.eval(mask, at)
     if tile.size is None:
-        true = build.insert(arith.ConstantOp.integer(1, i1))
-        return indices, splat(build, true, at.lanes) if given is None else given
+        of_tile = _lanes_of_tile(ev, tile, at)
+        return indices, of_tile if given is None else build.both(given, of_tile)
     size = splat(build, build.index(tile.size), at.lanes)
     inside = build.insert(arith.CmpiOp("ult", indices, size))
     if given is None:

@@ -10,11 +10,10 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xetl.dialects.base import Index, vector_type
 from xetl.dialects.kinds_of_types import integer_width
 from xetl.dialects.literals import splat_value
-from xetl.dialects.memref_layout import known
+from xetl.dialects.memref_layout import ENDLESS, known
 from xetl.dialects.reduction_kinds import ON_INTEGERS, atomic_name, normalize_kind
 from xetl.dialects.upstream import arith, memref, scf, vector
 from xetl.dialects.xetile import AtomicRmwTileOp, LoadGatherOp, StoreScatterOp
-from xetl.transforms.legalize_vectors.accesses import EVERYTHING
 from xetl_xegpu.dialect import (
     AtomicRmwOp,
     CreateTdescOp,
@@ -61,7 +60,7 @@ def accesses(c: Converter, tile: Scattered, mask: Fragments | None) -> Iterator[
         masks = to_lines(c, mask)
     for line, at, wanted in zip(lines_of(grid), to_lines(c, tile.indices), masks):
         here = c.emit.conjunction(first_lanes(c, line.used), wanted)
-        if tile.size is not None and known(tile.size) != EVERYTHING:
+        if tile.size is not None and known(tile.size) != ENDLESS:
             size = c.spread(c.index(tile.size), LANES)
             here = c.emit.conjunction(here, c.emit.compare("ult", at, size))
         offsets = at
