@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from xetl import xetile
 from xetl.ops.product import matrix, put
+from xetl.ops.softmaxes import largest_of_columns
 from xetl.xetile import Array, Vector, constexpr
 
 
@@ -97,10 +98,7 @@ def cross_entropy_columns(
     source, place = matrix(x, number), [number, first]
     n = source.shape[0]
     label = xetile.load_tile(xetile.init_tile(labels, place, (1, WIDTH)))
-    largest = xetile.full((1, WIDTH), -xetile.inf, ACC)
-    for c in range(0, n):
-        tile = xetile.init_tile(source, [c, first], (1, WIDTH))
-        largest = xetile.maximum(largest, xetile.load_tile(tile).to(ACC))
+    largest = largest_of_columns(source, first, ACC, WIDTH)
     zeros = xetile.zeros((1, WIDTH), ACC)
     total, loss, spread, count = zeros, zeros, zeros, zeros
     for c in range(0, n):
@@ -233,12 +231,9 @@ def cross_entropy_backward_columns(
     source, to, place = matrix(x, number), matrix(out, number), [number, first]
     n = source.shape[0]
     label = xetile.load_tile(xetile.init_tile(labels, place, (1, WIDTH)))
-    largest = xetile.full((1, WIDTH), -xetile.inf, ACC)
-    sums, spread = xetile.zeros((1, WIDTH), ACC), xetile.zeros((1, WIDTH), ACC)
+    largest = sums = spread = xetile.zeros((1, WIDTH), ACC)
     if not IS_LOG:
-        for c in range(0, n):
-            tile = xetile.init_tile(source, [c, first], (1, WIDTH))
-            largest = xetile.maximum(largest, xetile.load_tile(tile).to(ACC))
+        largest = largest_of_columns(source, first, ACC, WIDTH)
         for c in range(0, n):
             tile = xetile.init_tile(source, [c, first], (1, WIDTH))
             sums = sums + xetile.exp(xetile.load_tile(tile).to(ACC) - largest)

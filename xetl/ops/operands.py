@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any, TypeAlias
 
@@ -12,7 +13,7 @@ from xetl.backend import ArrayView
 from xetl.errors import LaunchError
 from xetl.imports import import_whole
 from xetl.language.dtypes import BY_NAME, DType
-from xetl.ops.recycling import new_array, new_tensor
+from xetl.ops.recycling import in_order, new_array, new_tensor
 from xetl.runtime.arrays import locate, of_numpy
 from xetl.runtime.tensors import is_tensor, tensors_as_arrays
 from xetl.runtime.usm import DeviceNumbers, row_major
@@ -116,9 +117,8 @@ def new_result(
     if type(like).__module__.partition(".")[0] == "dpnp":
         dpnp: Any = import_whole("dpnp")
         where = {"sycl_queue": given.sycl_queue, "usm_type": given.usm_type}
-        inner = [shape[d] for d in order or range(len(shape))]
-        made = dpnp.empty(inner, dtype=dtype.numpy, **where)
-        return made if order is None else made.transpose(np.argsort(order))
+        make = partial(dpnp.empty, dtype=dtype.numpy, **where)
+        return in_order(order or range(len(shape)), shape, make)
     return new_array(shape, dtype.numpy, order)
 
 

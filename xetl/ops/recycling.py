@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import mmap
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from math import prod
 from typing import Any
@@ -36,12 +36,19 @@ def new_array(
 ) -> np.ndarray[Any, Any]:
     """An uninitialised array of NumPy; ``order``: the outermost dimension first."""
     if order is not None:
-        return new_array([shape[d] for d in order], dtype).transpose(np.argsort(order))
+        return in_order(order, shape, lambda inward: new_array(inward, dtype))
     nbytes = prod(shape) * np.dtype(dtype).itemsize
     if nbytes < LARGE:
         return np.empty(shape, dtype)
     # Not `np.ndarray(shape, dtype, memory)`: that keeps what is behind the view, only.
     return np.frombuffer(_memory(nbytes), np.uint8).view(dtype).reshape(shape)
+
+
+def in_order(
+    order: Sequence[int], shape: Sequence[int], make: Callable[[Sequence[int]], Any]
+) -> Any:
+    """An array made with its outermost dimension first, seen as that shape."""
+    return make([shape[d] for d in order]).transpose(np.argsort(order))
 
 
 def new_tensor(shape: Sequence[int], strides: Sequence[int], kind: Any) -> Any:

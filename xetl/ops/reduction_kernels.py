@@ -10,14 +10,12 @@ from math import prod
 from typing import Any, NamedTuple, TypeAlias
 
 from xetl import xetile
-from xetl.language.ops import cdiv
 from xetl.ops.batches import View, are_views
-from xetl.ops.calls import Launch
 from xetl.ops.declarations import Context, Operand, Step
 from xetl.ops.operands import Numbers
 from xetl.ops.product import matrix, put
 from xetl.ops.rules import wrong_shape
-from xetl.ops.views import array_of, find_dim, width_of
+from xetl.ops.views import array_of, find_dim, strips
 from xetl.runtime.kernel import Kernel
 from xetl.xetile import Array, Vector, constexpr
 
@@ -29,8 +27,6 @@ ENOUGH = 16
 """Programs that keep the threads of a CPU busy."""
 TILE = 16384
 """Elements of a tile of rows: 64 KB of f32."""
-_STRIPE = 128
-"""Columns of a program that goes down: what it keeps of them stays in registers."""
 
 
 class Reduced(NamedTuple):
@@ -136,12 +132,8 @@ def by_columns(
         constants: the compile-time arguments without the width.
     """
     outer, _, inner = what.shape
-    if not outer * inner:
-        return None
-    width = min(width_of(inner), _STRIPE)
     views = [what.source, *[what.target] * (len(operands) - 1)]
-    grid = (cdiv(inner, width), outer, 1)
-    return Step(Launch(kernel, views, (), grid, (*constants, width)), operands)
+    return strips(kernel, operands, views, (outer, inner), constants)
 
 
 def rows_of_tile(what: Reduced, width: int) -> int:

@@ -53,6 +53,7 @@ from xetl.ops.reduction_kernels import (
 )
 from xetl.ops.rules import SUMS, wrong_shape
 from xetl.ops.views import (
+    STRIP,
     array_of,
     as_dtype,
     columns,
@@ -68,7 +69,7 @@ from xetl.ops.views import (
 
 _LONG = 1 << 16
 _PIECE = 1024
-_STRIPE, _COLUMN_ROWS = 128, 16
+_COLUMN_ROWS = 16
 """Of a tile where columns are reduced, at least."""
 _PART = 256
 """Rows of a part of long columns."""
@@ -233,7 +234,7 @@ def _down(
     """The reduction of the middle of three dimensions."""
     outer, n, inner = what.shape
     kind, first, acc = how
-    wide = _STRIPE
+    wide = STRIP
     while wide < min(inner, WIDEST) and wide * n < _PROGRAM:
         wide *= 2
     constants = (kind, first, _COLUMN_ROWS, acc, wide)

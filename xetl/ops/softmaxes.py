@@ -35,7 +35,7 @@ from xetl.ops.views import (
     width_of,
 )
 from xetl.runtime.kernel import Kernel
-from xetl.xetile import Array, constexpr
+from xetl.xetile import Array, Vector, constexpr
 
 _LOG2_E = 1.4426950408889634
 
@@ -139,6 +139,18 @@ def softmax_backward_rows(
     xetile.store_tile(d.to(out.dtype), to)
 
 
+@xetile.function
+def largest_of_columns(
+    source: Array, first: int, ACC: constexpr, WIDTH: constexpr
+) -> Vector:
+    """The largest element of each of some columns of a matrix, as one row."""
+    largest = xetile.full((1, WIDTH), -xetile.inf, ACC)
+    for row in range(0, source.shape[0]):
+        tile = xetile.init_tile(source, [row, first], (1, WIDTH))
+        largest = xetile.maximum(largest, xetile.load_tile(tile).to(ACC))
+    return largest
+
+
 @xetile.kernel
 def softmax_columns(
     x: Array, out: Array, IS_LOG: constexpr, ACC: constexpr, WIDTH: constexpr
@@ -146,11 +158,8 @@ def softmax_columns(
     """`softmax_rows` or `log_softmax_rows` of columns, which are read three times."""
     first, number = xetile.program_id(0) * WIDTH, xetile.program_id(1)
     source, to = matrix(x, number), matrix(out, number)
-    largest = xetile.full((1, WIDTH), -xetile.inf, ACC)
+    largest = largest_of_columns(source, first, ACC, WIDTH)
     total = xetile.zeros((1, WIDTH), ACC)
-    for row in range(0, source.shape[0]):
-        tile = xetile.init_tile(source, [row, first], (1, WIDTH))
-        largest = xetile.maximum(largest, xetile.load_tile(tile).to(ACC))
     for row in range(0, source.shape[0]):
         tile = xetile.init_tile(source, [row, first], (1, WIDTH))
         total = total + xetile.exp(xetile.load_tile(tile).to(ACC) - largest)

@@ -44,7 +44,7 @@ _LEAST_WIDTH = 256
 _MOST = 32
 """Subgroups of a program."""
 
-_STRIPE = 128
+STRIP = 128
 """Columns of a program that goes down: what it keeps of them stays in registers."""
 
 
@@ -317,10 +317,32 @@ def columns(
         batches = split_batch([turned(x) for x in arrays])
         views = [chain(turned, view) for view in batches.views]
         inner, loops, matrices = turned(arrays[0]).shape[-1], *batches[1:]
-    width = min(width_of(inner), _STRIPE)
-    grid = (cdiv(inner, width), matrices, 1)
-    if 0 in grid:
+    return strips(kernel, operands, views, (matrices, inner), constants, loops)
+
+
+def strips(
+    kernel: Kernel,
+    operands: Sequence[Operand | None],
+    views: Sequence[View],
+    extents: tuple[int, int],
+    constants: Sequence[Any],
+    loops: Shape = (),
+) -> Step | None:
+    """A launch with a program for each strip of columns, as `columns` has; None: none.
+
+    Args:
+        kernel: takes the operands, the constants, and the width of a strip.
+        operands: inputs, then results.
+        views: of the operands.
+        extents: how many matrices there are, and columns of each.
+        constants: the compile-time arguments without the width.
+        loops: see `Launch`.
+    """
+    matrices, inner = extents
+    if not matrices * inner:
         return None
+    width = min(width_of(inner), STRIP)
+    grid = (cdiv(inner, width), matrices, 1)
     return Step(Launch(kernel, views, loops, grid, (*constants, width)), operands)
 
 
