@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import gc
 from collections import Counter
 from collections.abc import Generator
@@ -13,10 +12,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.backends.xegpu import device
+from tests.poison import poison_workspaces
 from xetl.settings import config
 from xetl.transforms.stages import LOOPS, register_stage
-from xetl_cpu.launch import workspace as workspaces
-from xetl_cpu.launch.workspace import Workspace, borrowed_workspace
 from xetl_cpu.targets import host_machine
 from xetl_xegpu.launch import devices
 
@@ -90,32 +88,12 @@ def wanted_targets(config: pytest.Config) -> set[str]:
 def pytest_configure(config: pytest.Config) -> None:
     device.is_left_out = "opencl" not in wanted_targets(config)
     device.prepare_for_quick_builds()
-    workspaces.Workspace = PoisonedWorkspace
     host_machine()  # is read once: here, not while a test pretends another one
-
-
-POISON = bytes(7 * [0x7F] + [0x3F]) * (1 << 19)
-"""What workspaces begin with before a test: far outside as indices."""
-
-
-def poison(workspace: Workspace) -> None:
-    """Let kernels that count on what they did not write fail at once."""
-    if workspace.address:
-        ctypes.memmove(workspace.address, POISON, min(workspace.size, len(POISON)))
-
-
-class PoisonedWorkspace(Workspace):
-    def reserve(self, size: int) -> None:
-        before = self.address
-        super().reserve(size)
-        if self.address != before:
-            poison(self)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """The driver for CPUs optimises the kernels of slow tests, as it does for users."""
-    with borrowed_workspace() as workspace:
-        poison(workspace)
+    poison_workspaces()
     marks = {mark.name for mark in item.iter_markers()}
     device.build_quickly(quickly=marks.isdisjoint({"slow", "optimised"}))
 

@@ -13,6 +13,7 @@ from types import TracebackType
 
 from tests.campaign.cases import Case
 from tests.campaign.check import Fault, check
+from tests.poison import poison_workspaces
 from xetl_cpu import targets
 
 SECONDS = {"cpu": 60.0, "xegpu": 180.0}
@@ -41,7 +42,9 @@ def serve(pipe: Connection) -> None:
     shrink_caches()
     with contextlib.suppress(EOFError, BrokenPipeError, KeyboardInterrupt):
         while True:
-            pipe.send(check(*pipe.recv()))
+            given = pipe.recv()
+            poison_workspaces()
+            pipe.send(check(*given))
 
 
 class Worker:

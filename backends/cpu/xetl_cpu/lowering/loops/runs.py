@@ -221,7 +221,7 @@ def _lanes_of_tile(ev: Evaluator, tile: ScatterTile, at: At) -> SSAValue:
     """The lanes that are not behind the last column, or row, of a tile."""
     build, along = ev.place(at), at.axis == COLUMNS
     end, start = tile.shape[along], at.col if along else at.row
-    if at.lanes > 1 and not (isinstance(end, int) and end % at.lanes == 0):
+    if end % at.lanes:
         return lane_mask(build, build.minus(end, start), at.lanes)
     true = build.insert(arith.ConstantOp.integer(1, i1))
     return splat(build, true, at.lanes)
