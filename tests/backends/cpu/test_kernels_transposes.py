@@ -77,3 +77,20 @@ def test_both_orders_at_once(order: Any) -> None:
     given = np.asarray(x, order=order)
     _, y = launch(symmetric, 1, given, np.empty((48, 48), np.float32), SIDE=48)
     np.testing.assert_allclose(y, kept + kept.T, rtol=1e-6)
+
+
+@xetile.kernel
+def reshaped(X, Y, R: constexpr, C: constexpr):
+    v = xetile.load_tile(xetile.init_tile(X.T, [0, 0], (R, C)))
+    place = xetile.init_tile(Y, [0, 0], (1, R * C))
+    xetile.store_tile(v.reshape((1, R * C)) + 1, place)
+
+
+@pytest.mark.parametrize("tile", [(8, 17), (4, 18), (16, 33), (8, 8)])
+def test_blocks_of_rows_without_padding(tile: tuple[int, int]) -> None:
+    """What a block has behind a row is the row below it."""
+    rows, columns = tile
+    x = small_integers(np.random.default_rng(0), columns, rows)
+    y = np.ones((1, rows * columns), np.float32)
+    _, y = launch(reshaped, 1, x, y, R=rows, C=columns)
+    same(y, x.T.reshape(1, -1) + 1)

@@ -22,7 +22,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from xetl.codegen.types import byte_width
 from xetl.dialects.base import Index, memref_type, vector_type
-from xetl.dialects.memref_layout import constant_index
+from xetl.dialects.memref_layout import constant_index, strides_of
 from xetl.dialects.upstream import arith, memref, scf, vector
 from xetl.dialects.xetile import StoreScatterOp, StoreTileOp
 from xetl.imports import late
@@ -140,7 +140,10 @@ def write(state: State, value: SSAValue, to: Buffer, op: Operation) -> None:
     state = state.for_columns(rows if to.is_column else cols)
     smallest = max(min(rows, cols), _LEAST_BLOCK)
     blocks = _for_blocks(state, value, smallest) if cols > 1 else None
-    if blocks is not None and rows % blocks.lanes == 0:
+    # Blocks are not written in order: none may go on into what is below it.
+    apart = strides_of(memref_type(to.memref)) or [None]
+    places = rows, *apart[:-1]
+    if blocks and not any(n is None or n % blocks.lanes for n in places):
         over_chunks(blocks, op, (rows, cols), block, rows_at_once=blocks.lanes)
         return
     over_chunks(state, op, (1, rows) if to.is_column else (rows, cols), body)
