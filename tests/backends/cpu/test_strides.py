@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from launching import agree, same
+from launching import agree, same, small_integers
 
 import xetl
 from xetl import xetile
@@ -108,6 +108,63 @@ def test_colors_of_pixels() -> None:
     wanted = (image.astype(np.int32) << np.arange(3)).sum(2, dtype=np.int32)
     found = agree(gray, 1, image.ravel(), np.zeros((5, 40), np.int32), H=5, W=40)
     same(found[1], wanted)
+
+
+@xetile.kernel
+def added(X, Rows, Down, Along, FIRST: constexpr, S: constexpr, W: constexpr):
+    rows = xetile.load_tile(xetile.init_tile(Rows, [0], (8,)))
+    found = X[rows[:, None], xetile.arange(W)[None, :] * S + FIRST]
+    xetile.store_tile(found.sum(0), xetile.init_tile(Down, [0], (W,)))
+    xetile.store_tile(found.sum(1), xetile.init_tile(Along, [0], (8,)))
+
+
+@pytest.mark.parametrize("step", [1, 2, 3])
+@pytest.mark.parametrize("start", [0, 1, -4])
+@pytest.mark.parametrize("columns", [1, 150, 300])
+def test_rows_of_which_some_are_outside(step: int, start: int, columns: int) -> None:
+    """Several rows at once: each says where a loop without masks ends."""
+    x = small_integers(np.random.default_rng(0), 5, columns)
+    rows, at = np.array([0, 9, -1, 3, 4, 1, 5, 2]), np.arange(100) * step + start
+    counts = ((rows >= 0) & (rows < 5))[:, None] & (at >= 0) & (at < columns)
+    wanted = np.where(counts, x[rows.clip(0, 4)][:, at.clip(0, columns - 1)], 0)
+    empty = np.zeros(100, np.float32), np.zeros(8, np.float32)
+    found = agree(added, 1, x, rows, *empty, FIRST=start, S=step, W=100)
+    same(found[2], wanted.sum(0))
+    same(found[3], wanted.sum(1))
+
+
+@xetile.kernel
+def until(X, Y, Z, n: int, m: int, W: constexpr):
+    """Bounds of masks: along the row, one that is equal for all of it, any other."""
+    at = xetile.program_id(0) * W + xetile.arange(W)
+    mask = (at < n) & (m > 2) & (at % 5 != m)
+    v = xetile.load_gather(xetile.init_tile(X, at * 3 + 1), mask, padding=7)
+    xetile.store_scatter(v + 1, mask, xetile.init_tile(Y, at * 2))
+    xetile.store_scatter(v, (at < n) & (m > 2), xetile.init_tile(Z, at * 2 + 1))
+
+
+@pytest.mark.parametrize("n", [-4, 0, 1, 40, 75, 1000])
+@pytest.mark.parametrize("m", [2, 3])
+def test_masks(n: int, m: int) -> None:
+    x, at = np.arange(1, 200, dtype=np.float32), np.arange(80)
+    bound = (at < n) & (m > 2)
+    counts = bound & (at % 5 != m)
+    v = np.where(counts & (at < 66), x[(at * 3 + 1).clip(0, 198)], 7).astype("f4")
+    y, z = np.zeros(160, np.float32), np.zeros(160, np.float32)
+    y[at[counts] * 2] = v[counts] + 1
+    z[at[bound] * 2 + 1] = v[bound]
+    found = agree(until, 2, x, np.zeros(160, "f4"), np.zeros(160, "f4"), n, m, W=40)
+    same(found[1], y)
+    same(found[2], z)
+
+
+def test_loops_without_branches() -> None:
+    """The first loop of a row shuffles without conditions; gathers are behind it."""
+    given = np.zeros(600, np.uint8), np.zeros((5, 40), np.int32)
+    shown = gray.ir("loops", *given, H=5, W=40, target="avx512")
+    first = shown.partition("scf.if")[0]
+    assert first.count("vector.load") == 9, shown
+    assert "gather" not in first, shown
 
 
 WRAPPING = """

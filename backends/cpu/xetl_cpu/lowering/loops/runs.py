@@ -200,11 +200,9 @@ def run_lanes(
 
 def _is_whole_run(ev: Evaluator, run: Run, mask: SSAValue | None, at: At) -> bool:
     """Whether a loop without masks may read or write a run; it is told how far."""
-    in_loop = ev.nest.level(at.col) == 2 and ev.nest.level(at.row) < 2
     given = mask is None or bool(splat_of(mask))
-    whole = ev.whole and ev.inside is None
-    ends = ends_of_run(run) if whole and in_loop and given else None
-    if ends is None or not ends.limits or at.block is not None:
+    ends = ends_of_run(run) if given and may_have_limit(ev, at) else None
+    if ends is None or not ends.limits:
         return False
     build = ev.nest.at(at.row)
     limit: Index = ends.limits[0]
@@ -213,8 +211,14 @@ def _is_whole_run(ev: Evaluator, run: Run, mask: SSAValue | None, at: At) -> boo
     for each in ends.rows:
         counts = ev.eval(each, At(at.row, 0, COLUMNS, 1))
         limit = build.select(counts, limit, 0)
-    ev.limits[run] = limit
+    ev.limits[run, at.key()[0]] = limit
     return True
+
+
+def may_have_limit(ev: Evaluator, at: At) -> bool:
+    """Whether a loop without masks goes along ``at``, as far as ``ev.limits`` say."""
+    in_loop = ev.nest.level(at.col) == 2 and ev.nest.level(at.row) < 2
+    return in_loop and ev.whole and ev.inside is None and at.block is None
 
 
 def _lanes_of_tile(ev: Evaluator, tile: ScatterTile, at: At) -> SSAValue:

@@ -332,7 +332,7 @@ def store_scatter(state: State, op: StoreScatterOp) -> None:
         else:
             zero = build.index(0)
             scatter = vector.ScatterOp(tile.memref, [zero], indices, mask, value)
-            build.add(_strided_store(ev, tile, at, scatter))
+            _strided_store(ev, tile, op.mask, at, scatter)
         return []
 
     over_chunks(state, op, (rows, end), body)

@@ -3,8 +3,9 @@
 Such are one color of pixels, ``X[3 * arange(n) + c]``, or the real parts of complex
 numbers.
 
-Before: ``gather X[%first], X[%first + 3], ...``
-After:  ``if (all are in X) { three loads, two shuffles } else { gather }``
+Before: ``for column chunk { gather X[%first], X[%first + 3], ... }``
+After:  ``for column chunk in X { three loads, two shuffles } ; the rest of the row:
+for column chunk { if (all are in X) { the same } else { gather } }``
 """
 
 from __future__ import annotations
@@ -20,7 +21,13 @@ from xetl.dialects.upstream import arith, memref, scf, vector
 from xetl.dialects.xetile import TileBroadcastOp
 from xetl.ir.builder import Builder
 from xetl_cpu.lowering.loops.nest import COLUMNS, At, lane_numbers, splat
-from xetl_cpu.lowering.loops.runs import is_flat, parts_of, scatter_lanes, splat_of
+from xetl_cpu.lowering.loops.runs import (
+    is_flat,
+    may_have_limit,
+    parts_of,
+    scatter_lanes,
+    splat_of,
+)
 from xetl_cpu.lowering.loops.state import Matrix, ScatterTile, shape_of
 
 if TYPE_CHECKING:
@@ -37,9 +44,19 @@ def strided_load(
 
     Whether numbers wrap around, and what counts, is looked at when the code runs.
     """
-    step, lanes, run = _few(tile), at.lanes, parts_of(tile.indices)
+    (step, offset), lanes = _few(tile), at.lanes
     if not step or at.axis != COLUMNS or tile.size is None:
         return None
+    if may_have_limit(ev, at):
+        build = ev.place(at)
+        base, limit, conditions = _up_to_limit(ev, tile, mask, at)
+        ev.limits[limit] = limit
+        found = _every_nth(build, tile, base, step, offset, padding)
+        for each, where in conditions:
+            counts = ev.eval(each, where)
+            found = build.insert(arith.SelectOp(counts, found, padding))
+        return found
+    run = parts_of(tile.indices)
     build, end = ev.place(at), ev.nest.plus(at.col, lanes - 1)
     ends = [At(at.row, column, COLUMNS, 1) for column in (at.col, end)]
     first, last = (_as_index(build, ev.eval(run.numbers, each)) for each in ends)
@@ -53,9 +70,7 @@ def strided_load(
     wide = vector_type(padding)
     there, elsewhere = Block(), Block()
     loads = Builder.at_end(there)
-    places = [loads.index(loads.plus(first, n * lanes)) for n in range(step)]
-    parts = [loads.insert(vector.LoadOp(tile.memref, [n], wide)) for n in places]
-    found = _each_nth(loads, parts, lanes)
+    found = _every_nth(loads, tile, first, step, 0, padding)
     for each in conditions:
         select = arith.SelectOp(ev.eval(each, at), found, padding)
         if _is_range(each):
@@ -70,6 +85,67 @@ def strided_load(
     loads.add(scf.YieldOp(found))
     elsewhere.add_ops([gather, scf.YieldOp(gather.result)])
     return build.insert(scf.IfOp(fits, [wide], Region(there), Region(elsewhere)))
+
+
+def _up_to_limit(
+    ev: Evaluator, tile: ScatterTile, mask: SSAValue | None, at: At
+) -> tuple[Index, Index, list[tuple[SSAValue, At]]]:
+    """Where lanes ``at`` are in memory, if the loop ends at a limit.
+
+    Returns the place from which on they are read or written, the first column from
+    which on one is outside of the array, wraps around or does not count, and what
+    else says which lanes count.
+    """
+    row, (numbers, inside) = ev.nest.at(at.row), parts_of(tile.indices)
+    (step, offset), last = _few(tile), tile.shape[1] - 1
+    first, end = (
+        _as_index(row, ev.eval(numbers, At(at.row, column, COLUMNS, 1)))
+        for column in (0, last)
+    )
+    base = row.minus(first, offset)
+    room = row.maximum(row.minus(tile.size or 0, base), 0)
+    is_right = row.both(
+        row.compare("sge", base, 0),
+        row.compare("eq", row.minus(end, first), step * last),
+    )
+    limit = row.select(is_right, row.divided(room, step), 0)
+    others = list[tuple[SSAValue, At]]()
+    waiting = [(each, at) for each in (inside, mask) if each and not splat_of(each)]
+    while waiting:
+        value, where = waiting.pop()
+        op, start = value.owner, At(where.row, 0, COLUMNS, 1)
+        is_kept = value in ev.state.buffers
+        if is_flat(value):
+            limit = row.select(ev.eval(value, start), limit, 0)
+        elif isinstance(op, arith.AndiOp) and not is_kept:
+            waiting += [(each, where) for each in op.operands]
+        elif isinstance(op, TileBroadcastOp) and shape_of(op.operands[0])[0] == 1:
+            waiting.append((op.operands[0], where.moved(0, where.col)))
+        elif isinstance(op, arith.CmpiOp) and _is_range(value) and not is_kept:
+            least, bound = (ev.eval(each, start) for each in op.operands)
+            count = row.ceil_divided(row.minus(bound, least), step_of(op.lhs)[0])
+            starts = row.compare("ult", least, bound)
+            limit = row.minimum(limit, row.select(starts, count, 0))
+        else:
+            others.append((value, where))
+    build = ev.place(at)
+    return build.plus(base, build.times(at.col, step)), limit, others
+
+
+def _every_nth(
+    build: Builder,
+    tile: ScatterTile,
+    first: Index,
+    step: int,
+    offset: int,
+    like: SSAValue,
+) -> SSAValue:
+    """Elements of an array, ``step`` apart; ``offset``: how far behind ``first``."""
+    wide = vector_type(like)
+    (lanes,) = wide.get_shape()
+    places = [build.index(build.plus(first, n * lanes)) for n in range(step)]
+    parts = [build.insert(vector.LoadOp(tile.memref, [n], wide)) for n in places]
+    return _each_nth(build, parts, lanes, offset)
 
 
 def row_of_any_stride(
@@ -103,16 +179,26 @@ def row_of_any_stride(
 
 
 def strided_store(
-    ev: Evaluator, tile: ScatterTile, at: At, scatter: vector.ScatterOp
-) -> Operation:
-    """What does the same as ``scatter``, faster if lanes are a few places apart.
+    ev: Evaluator,
+    tile: ScatterTile,
+    given: SSAValue | None,
+    at: At,
+    scatter: vector.ScatterOp,
+) -> None:
+    """Do what ``scatter`` does, faster if lanes are a few places apart.
 
     Elements between them are masked off: other programs may write them now.
     """
-    step, lanes = _few(tile), at.lanes
+    (step, offset), lanes, build = _few(tile), at.lanes, ev.place(at)
     if not step or not ev.state.target.has_masks:  # those of AVX2 are slow on AMD
-        return scatter
-    build = ev.place(at)
+        build.add(scatter)
+        return
+    if tile.size is not None and may_have_limit(ev, at):
+        base, limit, others = _up_to_limit(ev, tile, given, at)
+        if not others:
+            ev.limits[limit] = limit
+            _store_every_nth(build, scatter, base, step, offset)
+            return
     ends = [vector.ExtractOp(scatter.index_vec, [n]) for n in (0, lanes - 1)]
     first, last = map(build.insert, ends)
     fits = build.both(
@@ -121,26 +207,38 @@ def strided_store(
     )
     there, elsewhere = Block(), Block([scatter, scf.YieldOp()])
     stores = Builder.at_end(there)
-    numbers, zero = lane_numbers(stores, lanes), splat(stores, stores.index(0), lanes)
-    steps = splat(stores, stores.index(step), lanes)
+    _store_every_nth(stores, scatter, first, step, 0)
+    stores.add(scf.YieldOp())
+    build.add(scf.IfOp(fits, [], Region(there), Region(elsewhere)))
+
+
+def _store_every_nth(
+    build: Builder, scatter: vector.ScatterOp, first: Index, step: int, offset: int
+) -> None:
+    """Store lanes ``step`` apart; the first is ``offset`` places behind ``first``."""
+    (lanes,) = vector_type(scatter.value).get_shape()
+    numbers, rest = lane_numbers(build, lanes), splat(build, build.index(offset), lanes)
+    steps = splat(build, build.index(step), lanes)
     for start in range(0, step * lanes, lanes):
         order = [n // step for n in range(start, start + lanes)]
         two = scatter.value, scatter.value
-        spread = stores.insert(vector.ShuffleOp(*two, mask=order))
-        places = arith.AddiOp(numbers, splat(stores, stores.index(start), lanes))
-        rest = stores.insert(arith.RemuiOp(stores.insert(places), steps))
-        mask = stores.insert(arith.CmpiOp("eq", rest, zero))
-        place = stores.index(stores.plus(first, start))
-        stores.add(vector.MaskedstoreOp(tile.memref, [place], mask, spread))
-    stores.add(scf.YieldOp())
-    return scf.IfOp(fits, [], Region(there), Region(elsewhere))
+        spread = build.insert(vector.ShuffleOp(*two, mask=order))
+        places = arith.AddiOp(numbers, splat(build, build.index(start), lanes))
+        left = build.insert(arith.RemuiOp(build.insert(places), steps))
+        mask = build.insert(arith.CmpiOp("eq", left, rest))
+        place = build.index(build.plus(first, start))
+        build.add(vector.MaskedstoreOp(scatter.base, [place], mask, spread))
 
 
-def _few(tile: ScatterTile) -> int:
-    """How many places apart neighbours of a row are in memory; 0: not a few."""
-    step = step_of(parts_of(tile.indices).numbers)
+def _few(tile: ScatterTile) -> tuple[int, int]:
+    """How many places apart neighbours of a row are in memory; 0: not a few.
+
+    The second number: how far behind a multiple of that they probably are.
+    """
+    step, offset = step_of(parts_of(tile.indices).numbers)
     is_dense = strides_of(memref_type(tile.memref)) == [1]
-    return step if is_dense and 1 < step <= _MOST_VECTORS else 0
+    few = is_dense and 1 < step <= _MOST_VECTORS
+    return (step, offset % step) if few else (0, 0)
 
 
 def _is_range(condition: SSAValue) -> bool:
@@ -152,40 +250,49 @@ def _is_range(condition: SSAValue) -> bool:
         return is_flat(condition) or _is_range(op.operands[0])
     if isinstance(op, arith.CmpiOp) and op.predicate_name == "ult":
         is_wide = vector_type(op.lhs).element_type == IndexType()
-        return is_wide and bool(step_of(op.lhs)) and is_flat(op.rhs)
+        return is_wide and step_of(op.lhs)[0] > 0 and is_flat(op.rhs)
     return is_flat(condition)
 
 
-def step_of(value: SSAValue) -> int:
-    """From one index of a row to the next, unless a number wraps; 0: nobody knows."""
-    step = 1
+def step_of(value: SSAValue) -> tuple[int, int]:
+    """From one index of a row to the next, unless a number wraps; 0: nobody knows.
+
+    The second number is what constants add to the indices.
+    """
+    step, offset = 1, 0
     while not isinstance(op := value.owner, vector.StepOp):
         if isinstance(op, arith.AddiOp | arith.MuliOp):
             value, other = op.lhs, op.rhs
             if is_flat(value):
                 value, other = other, value
             if not is_flat(other) or is_flat(value):
-                return 0
-            step *= int(splat_of(other) or 0) if op.name == "arith.muli" else 1
+                return 0, 0
+            number = int(splat_of(other) or 0)
+            if op.name == "arith.addi":
+                offset += step * number
+            else:
+                step *= number
         elif isinstance(op, arith.IndexCastOp):
             value = op.operands[0]
         elif isinstance(op, vector.ShapeCastOp | TileBroadcastOp):
             (source,) = op.operands
             if shape_of(source)[1] != shape_of(value)[1]:
-                return 0
+                return 0, 0
             value = source
         else:
-            return 0
-    return step
+            return 0, 0
+    return step, offset
 
 
-def _each_nth(build: Builder, parts: list[SSAValue], lanes: int) -> SSAValue:
-    """Every element of ``parts`` whose number is a multiple of how many they are."""
+def _each_nth(
+    build: Builder, parts: list[SSAValue], lanes: int, offset: int
+) -> SSAValue:
+    """From ``offset`` on, an element each of as many as there are ``parts``."""
     step, found = len(parts), parts[0]
     for number, part in enumerate(parts[1:], 1):
         order = [-1] * lanes  # of the two: later parts bring the rest
         for lane in range(lanes):
-            source, place = divmod(lane * step, lanes)
+            source, place = divmod(lane * step + offset, lanes)
             if source == number:
                 order[lane] = lanes + place
             elif source < number:
