@@ -4,33 +4,26 @@ import pytest
 from xdsl.context import Context
 from xdsl.dialects.builtin import FileLineColLoc
 from xdsl.ir import Operation
-from xdsl.pattern_rewriter import (
-    PatternRewriter,
-    RewritePattern,
-    op_type_rewrite_pattern,
-)
 
 from xetl.dialects.parser import parse_module
 from xetl.dialects.upstream import arith, math
+from xetl.ir.builder import Builder
 from xetl.transforms.canonicalize import CanonicalizePass
 from xetl.transforms.cse import CSEPass
-from xetl.transforms.rewriting import apply_patterns
+from xetl.transforms.rewriting import Values, apply_rules
 from xetl.transforms.stages import StageError, StageSpec, check_stage, register_stage
 
 
-class DoubleByAdding(RewritePattern):
+def double_by_adding(b: Builder, op: arith.MulfOp) -> Values:
     """2 * x is x + x: two new operations for one."""
-
-    @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: arith.MulfOp, rewriter: PatternRewriter, /) -> None:
-        negated = arith.NegfOp(op.lhs)
-        rewriter.replace(op, [negated, arith.SubfOp(op.lhs, negated.result)])
+    return [b.insert(arith.SubfOp(op.lhs, b.insert(arith.NegfOp(op.lhs))))]
 
 
-class ExpToExp2(RewritePattern):
-    @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: math.ExpOp, rewriter: PatternRewriter, /) -> None:
-        rewriter.replace(op, math.Exp2Op(op.operand))
+def exp_to_exp2(b: Builder, op: math.ExpOp) -> Values:
+    return [b.insert(math.Exp2Op(op.operand))]
+
+
+RULES = {arith.MulfOp: double_by_adding, math.ExpOp: exp_to_exp2}
 
 
 def line_of(op: Operation) -> int:
@@ -45,11 +38,10 @@ def test_new_operations_take_the_place_of_the_matched_one() -> None:
         "  %b = math.exp %x : f32\n"
         "  return %a, %b : f32, f32\n}"
     )
-    assert apply_patterns(module, DoubleByAdding(), ExpToExp2())
+    apply_rules(module, RULES)
     lines = {op.name: line_of(op) for op in list(module.walk())[1:]}
     assert lines["arith.negf"] == lines["arith.subf"] == 2
     assert lines["math.exp2"] == 3
-    assert not apply_patterns(module, DoubleByAdding(), ExpToExp2())
 
 
 def test_folding_keeps_the_line() -> None:

@@ -14,53 +14,13 @@ after:  uses of %q use %p
 from __future__ import annotations
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.pattern_rewriter import (
-    PatternRewriter,
-    RewritePattern,
-    op_type_rewrite_pattern,
-)
+from xdsl.rewriter import Rewriter
 
 from xetl.dialects.literals import make_splat, splat_value
 from xetl.dialects.upstream import arith
+from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import TilePackOp, TileUnpackOp
 from xetl.ir.passes import Pass
-from xetl.transforms.rewriting import apply_patterns
-
-
-class CancelPack(RewritePattern):
-    """Match the second of the two, since its readers take the first one's source."""
-
-    @op_type_rewrite_pattern
-    def match_and_rewrite(
-        self, op: TilePackOp | TileUnpackOp, rewriter: PatternRewriter, /
-    ) -> None:
-        """Take the source of the opposite operation before ``op``."""
-        before = op.source.owner
-        if not isinstance(before, TilePackOp | TileUnpackOp):
-            return
-        if type(before) is type(op) or before.inner_blocks != op.inner_blocks:
-            return
-        rewriter.replace(op, [], [before.source])
-        if not before.result.uses:
-            rewriter.erase(before)
-
-
-class PackUniform(RewritePattern):
-    """Match the pack: the constant may have other readers."""
-
-    @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: TilePackOp, rewriter: PatternRewriter, /) -> None:
-        """Make a constant in blocks where a plain one is packed."""
-        constant = op.source.owner
-        if not isinstance(constant, arith.ConstantOp):
-            return
-        number = splat_value(constant.value)
-        if number is None:
-            return
-        value = make_splat(number, op.result.type)
-        rewriter.replace(op, arith.ConstantOp(value, op.result.type))
-        if not constant.result.uses:
-            rewriter.erase(constant)
 
 
 class CancelPacksPass(Pass):
@@ -68,4 +28,32 @@ class CancelPacksPass(Pass):
 
     def rewrite(self, op: ModuleOp) -> None:
         """Rewrite ``op`` in place."""
-        apply_patterns(op, CancelPack(), PackUniform())
+        for each in operations_in(op, TilePackOp, TileUnpackOp):
+            before = each.source.owner
+            if isinstance(before, TilePackOp | TileUnpackOp):
+                _cancel(before, each)
+            elif isinstance(before, arith.ConstantOp) and isinstance(each, TilePackOp):
+                _pack(before, each)
+
+
+def _cancel(
+    first: TilePackOp | TileUnpackOp, second: TilePackOp | TileUnpackOp
+) -> None:
+    """The readers of the second take the first one's source, if it is the opposite."""
+    if type(first) is type(second) or first.inner_blocks != second.inner_blocks:
+        return
+    Rewriter.replace_op(second, [], [first.source])
+    if not first.result.uses:
+        Rewriter.erase_op(first)
+
+
+def _pack(constant: arith.ConstantOp, op: TilePackOp) -> None:
+    """Make a constant of one number in blocks; the plain one may have other readers."""
+    number = splat_value(constant.value)
+    if number is None:
+        return
+    type_ = op.result.type
+    value = make_splat(number, type_)
+    Rewriter.replace_op(op, arith.ConstantOp(value, type_, location=op.location))
+    if not constant.result.uses:
+        Rewriter.erase_op(constant)

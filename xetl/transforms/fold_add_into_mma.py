@@ -13,30 +13,33 @@ after:  %e = xetile.tile_mma %a, %b, %c
 from __future__ import annotations
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation, SSAValue
-from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
+from xdsl.ir import SSAValue
+from xdsl.rewriter import Rewriter
 
 from xetl.dialects.upstream import arith
+from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import TileMmaOp
 from xetl.ir.passes import Pass
-from xetl.transforms.rewriting import apply_patterns
 
 
-class FoldAddIntoMma(RewritePattern):
-    """Match the addition, since it is the operation that disappears."""
+class FoldAddIntoMmaPass(Pass):
+    """See the module docstring."""
 
-    def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter, /) -> None:
-        """Replace ``op`` by a product that adds, where one side is a product."""
-        if not isinstance(op, arith.AddfOp | arith.AddiOp):
-            return
-        for product, other in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
-            mma = _lone_product(product)
-            if mma is None or other is product:
-                continue
-            # Where the sum stood: what is added may be defined after the product.
-            rewriter.replace(op, _adding(mma, other))
-            rewriter.erase(mma)
-            return
+    def rewrite(self, op: ModuleOp) -> None:
+        """Rewrite ``op`` in place."""
+        for add in operations_in(op, arith.AddfOp, arith.AddiOp):
+            _fold(add)
+
+
+def _fold(add: arith.AddfOp | arith.AddiOp) -> None:
+    for product, other in ((add.lhs, add.rhs), (add.rhs, add.lhs)):
+        mma = _lone_product(product)
+        if mma is None or other is product:
+            continue
+        # Where the sum stood: what is added may be defined after the product.
+        Rewriter.replace_op(add, _adding(mma, other))
+        Rewriter.erase_op(mma)
+        return
 
 
 def _lone_product(value: SSAValue) -> TileMmaOp | None:
@@ -62,11 +65,3 @@ def _adding(mma: TileMmaOp, c: SSAValue) -> TileMmaOp:
         new.properties["precision"] = mma.precision
     new.location = mma.location
     return new
-
-
-class FoldAddIntoMmaPass(Pass):
-    """See the module docstring."""
-
-    def rewrite(self, op: ModuleOp) -> None:
-        """Rewrite ``op`` in place."""
-        apply_patterns(op, FoldAddIntoMma())

@@ -19,60 +19,16 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Region
-from xdsl.pattern_rewriter import (
-    PatternRewriter,
-    RewritePattern,
-    op_type_rewrite_pattern,
-)
-from xdsl.rewriter import InsertPoint
+from xdsl.rewriter import Rewriter
 
 from xetl.analysis.ranges import Ranges
 from xetl.dialects.memref_layout import constant_index
 from xetl.dialects.upstream import arith, scf
 from xetl.dialects.walk import operations_in
+from xetl.ir.builder import Builder
 from xetl.ir.passes import Pass
-from xetl.transforms.rewriting import apply_patterns
 from xetl_xegpu import simt
 from xetl_xegpu.lowering.kernel_ranges import kernel_ranges
-
-
-class RotateLoops(RewritePattern):
-    """Match loops that run.
-
-    Args:
-        ranges: of the numbers of the kernel.
-    """
-
-    def __init__(self, ranges: Ranges) -> None:
-        self._ranges = ranges
-
-    @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: scf.ForOp, rewriter: PatternRewriter, /) -> None:
-        """Replace a loop by one that tests at its end."""
-        lower, upper = (self._ranges.of(v) for v in (op.lower_bound, op.upper_bound))
-        if lower is None or upper is None or upper.low == upper.high:
-            return
-        step = constant_index(op.step)
-        if step is None or step < 1 or lower.high >= upper.low:
-            return
-        new = _rotated(op, rewriter)
-        rewriter.replace(op, new, new.results[1:])
-
-
-def _rotated(op: scf.ForOp, rewriter: PatternRewriter) -> scf.WhileOp:
-    body = rewriter.move_region_contents_to_new_regions(op.body)
-    last = body.block.last_op
-    assert isinstance(last, scf.YieldOp)
-    following = arith.AddiOp(body.block.args[0], op.step)
-    again = arith.CmpiOp("slt", following.result, op.upper_bound)
-    carried = [following.result, *last.operands]
-    condition = scf.ConditionOp(again.result, *carried)
-    rewriter.insert([following, again, condition], InsertPoint.before(last))
-    rewriter.erase(last)
-    types = [value.type for value in carried]
-    after = Block(arg_types=types)
-    after.add_op(scf.YieldOp(*after.args))
-    return scf.WhileOp([op.lower_bound, *op.init_args], types, body, Region(after))
 
 
 class RotateLoopsPass(Pass):
@@ -81,4 +37,34 @@ class RotateLoopsPass(Pass):
     def rewrite(self, op: ModuleOp) -> None:
         """Rewrite ``op`` in place."""
         for kernel in operations_in(op, simt.FuncOp):
-            apply_patterns(kernel, RotateLoops(kernel_ranges(op, kernel)))
+            ranges = kernel_ranges(op, kernel)
+            for loop in operations_in(kernel, scf.ForOp):
+                if _surely_runs(loop, ranges):
+                    new = _rotated(loop)
+                    Rewriter.replace_op(loop, [], new.results[1:])
+
+
+def _surely_runs(loop: scf.ForOp, ranges: Ranges) -> bool:
+    """Whether a loop whose length is not constant runs at least once."""
+    lower, upper = (ranges.of(v) for v in (loop.lower_bound, loop.upper_bound))
+    if lower is None or upper is None or upper.low == upper.high:
+        return False
+    step = constant_index(loop.step)
+    return step is not None and step >= 1 and lower.high < upper.low
+
+
+def _rotated(op: scf.ForOp) -> scf.WhileOp:
+    body = Rewriter.move_region_contents_to_new_regions(op.body)
+    last = body.block.last_op
+    assert isinstance(last, scf.YieldOp)
+    following = arith.AddiOp(body.block.args[0], op.step)
+    again = arith.CmpiOp("slt", following.result, op.upper_bound)
+    carried = [following.result, *last.operands]
+    condition = scf.ConditionOp(again.result, *carried)
+    body.block.insert_ops_before([following, again, condition], last)
+    Rewriter.erase_op(last)
+    types = [value.type for value in carried]
+    after = Block(arg_types=types)
+    after.add_op(scf.YieldOp(*after.args))
+    first = [op.lower_bound, *op.init_args]
+    return Builder.before(op).add(scf.WhileOp(first, types, body, Region(after)))

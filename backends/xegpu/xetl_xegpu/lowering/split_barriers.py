@@ -30,17 +30,11 @@ from collections.abc import Iterator
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation
-from xdsl.pattern_rewriter import (
-    PatternRewriter,
-    RewritePattern,
-    op_type_rewrite_pattern,
-)
-from xdsl.rewriter import InsertPoint
+from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import IsTerminator, is_side_effect_free
 
 from xetl.dialects.walk import operations_in
 from xetl.ir.passes import Pass
-from xetl.transforms.rewriting import apply_patterns
 from xetl_xegpu import simt
 
 ENOUGH = 8
@@ -49,22 +43,40 @@ ENOUGH = 8
 _WHOLE_ONLY = (simt.NamedBarrierOp, simt.AssertOp)
 
 
-class SplitBarrier(RewritePattern):
-    """Match barriers with products beside them."""
+class SplitBarriersPass(Pass):
+    """See the module docstring."""
 
-    @op_type_rewrite_pattern
-    def match_and_rewrite(
-        self, op: simt.BarrierOp, rewriter: PatternRewriter, /
-    ) -> None:
-        """Arrive before what may cross, wait behind it."""
-        before, after = list(_crossing(op, -1)), list(_crossing(op, +1))
-        if _products((*before, *after)) < ENOUGH:
-            return
-        first = before[-1] if before else op
-        last = after[-1] if after else op
-        rewriter.insert(simt.BarrierArriveOp(), InsertPoint.before(first))
-        rewriter.insert(simt.BarrierWaitOp(), InsertPoint.after(last))
-        rewriter.erase(op)
+    def rewrite(self, op: ModuleOp) -> None:
+        """Rewrite ``op`` in place."""
+        for kernel in operations_in(op, simt.FuncOp):
+            if not _halves_are_apart(kernel):
+                _join(kernel)
+            if not _has(kernel, _WHOLE_ONLY):
+                for barrier in operations_in(kernel, simt.BarrierOp):
+                    _split(barrier)
+
+
+def _join(kernel: simt.FuncOp) -> None:
+    """Make halves whole: all meet where they wait."""
+    for arrival in operations_in(kernel, simt.BarrierArriveOp):
+        Rewriter.erase_op(arrival)
+    for wait in operations_in(kernel, simt.BarrierWaitOp):
+        Rewriter.replace_op(wait, simt.BarrierOp(location=wait.location))
+
+
+def _split(op: simt.BarrierOp) -> None:
+    """Arrive before what may cross, wait behind it, if products are among that."""
+    before, after = list(_crossing(op, -1)), list(_crossing(op, +1))
+    if _products((*before, *after)) < ENOUGH:
+        return
+    first = before[-1] if before else op
+    last = after[-1] if after else op
+    arrive = simt.BarrierArriveOp(location=op.location)
+    Rewriter.insert_op(arrive, InsertPoint.before(first))
+    Rewriter.insert_op(
+        simt.BarrierWaitOp(location=op.location), InsertPoint.after(last)
+    )
+    Rewriter.erase_op(op)
 
 
 def _crossing(op: Operation, step: int) -> Iterator[Operation]:
@@ -87,40 +99,6 @@ def _may_cross(op: Operation) -> bool:
 def _products(operations: tuple[Operation, ...]) -> int:
     inner = (each for op in operations for each in op.walk())
     return sum(isinstance(each, simt.PRODUCTS) for each in inner)
-
-
-class JoinArrival(RewritePattern):
-    """Match the first half."""
-
-    @op_type_rewrite_pattern
-    def match_and_rewrite(
-        self, op: simt.BarrierArriveOp, rewriter: PatternRewriter, /
-    ) -> None:
-        """All happens where they wait."""
-        rewriter.erase(op)
-
-
-class JoinWait(RewritePattern):
-    """Match the second half."""
-
-    @op_type_rewrite_pattern
-    def match_and_rewrite(
-        self, op: simt.BarrierWaitOp, rewriter: PatternRewriter, /
-    ) -> None:
-        """All meet here."""
-        rewriter.replace(op, [simt.BarrierOp()], [])
-
-
-class SplitBarriersPass(Pass):
-    """See the module docstring."""
-
-    def rewrite(self, op: ModuleOp) -> None:
-        """Rewrite ``op`` in place."""
-        for kernel in operations_in(op, simt.FuncOp):
-            if not _halves_are_apart(kernel):
-                apply_patterns(kernel, JoinArrival(), JoinWait())
-            if not _has(kernel, _WHOLE_ONLY):
-                apply_patterns(kernel, SplitBarrier())
 
 
 def _has(kernel: simt.FuncOp, kinds: tuple[type[Operation], ...]) -> bool:
