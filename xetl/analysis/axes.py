@@ -10,12 +10,11 @@ from math import gcd
 from typing import TypeAlias
 
 from typing_extensions import TypeIs
-from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, i64
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
 from xetl.analysis.control_flow import carried_together
 from xetl.devices import Block
-from xetl.dialects.base import vector_type
+from xetl.dialects.base import int_array, vector_type
 from xetl.dialects.kinds_of_types import Vector, is_vector
 from xetl.dialects.upstream import vector
 from xetl.dialects.xetile import TileType, UpdateTileOffsetOp
@@ -184,11 +183,7 @@ def takes_inner_dimensions_whole(op: Slice) -> bool:
 
 
 def _write(op: Slice, offsets: Sequence[int], sizes: Sequence[int]) -> None:
-    op.offset_list = _ints(offsets)
-    op.stride_list = _ints([1] * len(sizes))
+    op.offset_list = int_array(offsets)
+    op.stride_list = int_array([1] * len(sizes))
     if isinstance(op, vector.ExtractStridedSliceOp):
-        op.size_list = _ints(sizes)
-
-
-def _ints(values: Sequence[int]) -> ArrayAttr[IntegerAttr]:
-    return ArrayAttr([IntegerAttr(value, i64) for value in values])
+        op.size_list = int_array(sizes)

@@ -15,6 +15,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute
 
+from xetl.dialects.base import element_type
 from xetl.dialects.kinds_of_types import integer_width, is_vector
 
 Block = ll.Block
@@ -93,17 +94,12 @@ def byte_width(element: Attribute) -> int:
 
 def is_narrow_float(type_: Attribute) -> bool:
     """True for the types whose arithmetic is done in f32 and rounded once."""
-    return isinstance(element_of(type_), Float16Type | BFloat16Type)
+    return isinstance(element_type(type_), Float16Type | BFloat16Type)
 
 
 def is_bfloat(type_: Attribute) -> bool:
     """True for bf16 and vectors of it, whose LLVM type holds the bits."""
-    return isinstance(element_of(type_), BFloat16Type)
-
-
-def element_of(type_: Attribute) -> Attribute:
-    """The element type of a vector; a scalar type itself."""
-    return type_.element_type if is_vector(type_) else type_
+    return isinstance(element_type(type_), BFloat16Type)
 
 
 def like(type_: Type, element: Type) -> Type:

@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, overload
 
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
+    ArrayAttr,
     DenseArrayBase,
+    FloatTF32Type,
     IndexType,
+    IntegerAttr,
     MemRefType,
     VectorType,
     i64,
@@ -35,6 +38,11 @@ def type_of(value: Value) -> Attribute:
 def element_type(type_: Attribute) -> Attribute:
     """The element type of a vector, any other type itself."""
     return type_.element_type if is_vector(type_) else type_
+
+
+def is_tf32(type_: Attribute) -> bool:
+    """Whether elements are f32 of which products see 10 bits of fraction."""
+    return isinstance(element_type(type_), FloatTF32Type)
 
 
 def element_of(type_: Attribute) -> Attribute:
@@ -110,6 +118,11 @@ def mix_indices(static: Attribute, values: Iterable[SSAValue]) -> tuple[Index, .
     """Undo ``split_indices``."""
     rest = iter(values)
     return tuple(next(rest) if i == DYNAMIC_INDEX else i for i in ints_of(static))
+
+
+def int_array(values: Iterable[int]) -> ArrayAttr[IntegerAttr]:
+    """``[1, 2]``: an array of integer attributes."""
+    return ArrayAttr([IntegerAttr(value, i64) for value in values])
 
 
 def ints_of(attribute: Attribute | None) -> tuple[int, ...]:

@@ -44,15 +44,11 @@ from xetl.records import record
 
 def size_of(array: Array, dim: int) -> Value:
     """An extent of an array, as the user sees it."""
-    return _scalar(array.sizes[dim])
+    return as_seen(array.sizes[dim])
 
 
-def stride_of(array: Array, dim: int) -> Value:
-    """A stride of an array, as the user sees it."""
-    return _scalar(array.strides[dim])
-
-
-def _scalar(extent: Extent) -> Value:
+def as_seen(extent: Extent) -> Scalar | int:
+    """An extent, stride or index, as the user sees it."""
     return extent if isinstance(extent, int) else Scalar(extent, "int")
 
 
@@ -192,7 +188,7 @@ def _select_view(
     zero = index_constant(ctx, 0)
     offset = Scalar(extent_value(ctx, array.offset), "int") if array.offset else 0
     for dim, index in indices.items():
-        stride = _scalar(array.strides[dim])
+        stride = as_seen(array.strides[dim])
         distance = arithmetic.binary_scalars(ctx, MUL, index, stride)
         offset = arithmetic.binary_scalars(ctx, ADD, offset, distance)
     kept = [dim for dim in range(array.rank) if dim not in indices]

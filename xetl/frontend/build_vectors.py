@@ -13,7 +13,7 @@ from xetl.dialects.upstream import arith, vector
 from xetl.errors import did_you_mean
 from xetl.frontend import arithmetic
 from xetl.frontend.arguments import Arg, Call
-from xetl.frontend.arrays import stride_of
+from xetl.frontend.arrays import as_seen
 from xetl.frontend.build_tiles import mapped, maps_of
 from xetl.frontend.casts import (
     broadcast,
@@ -130,7 +130,7 @@ def _bitcast(call: Call, dtype: DType) -> Vector:
 @builds(".stride")
 def _stride(call: Call) -> Value:
     array = call.value("v")
-    return stride_of(array, call.axis("dim", array.rank))
+    return as_seen(array.strides[call.axis("dim", array.rank)])
 
 
 @builds("reshape")

@@ -24,13 +24,12 @@ from xetl.dialects.upstream import arith, memref, vector
 from xetl.dialects.xetile import TileBroadcastOp, TileTransposeOp
 from xetl.frontend import arithmetic
 from xetl.frontend.arguments import Arg
-from xetl.frontend.arrays import base_of, check_element, mark_bounds
+from xetl.frontend.arrays import as_seen, base_of, check_element, mark_bounds
 from xetl.frontend.casts import broadcast, splat
 from xetl.frontend.context import Context
 from xetl.frontend.types import (
     Array,
     Origin,
-    Scalar,
     Shape,
     Tile,
     Vector,
@@ -174,7 +173,7 @@ def _flattened(
         start = build.plus(start, build.minimum(way, 0))
         end = build.plus(end, build.maximum(way, 0))
     length = build.plus(build.minus(end, start), 1)
-    places = splat(ctx, _number(build.minus(array.offset, start)), shape, dtypes.index)
+    places = splat(ctx, as_seen(build.minus(array.offset, start)), shape, dtypes.index)
     line, inside = places.ssa, None
     for dim, arg in enumerate(indices):
         here, way = _one_dim(ctx, array, dim, arg)
@@ -194,17 +193,13 @@ def _one_dim(ctx: Context, array: Array, dim: int, arg: Arg) -> tuple[Vector, Ve
     if not isinstance(vector, Vector):
         vector = splat(ctx, vector, (1,), dtypes.index)
     at, shape = as_indices(ctx, vector), vector.shape
-    limit = splat(ctx, _number(size), shape, dtypes.index).ssa
+    limit = splat(ctx, as_seen(size), shape, dtypes.index).ssa
     compared = arith.CmpiOp("ult", at, limit)
     mark_bounds(compared, array, dim)
     inside = ctx.emit(compared)
-    step = splat(ctx, _number(stride), shape, dtypes.index).ssa
+    step = splat(ctx, as_seen(stride), shape, dtypes.index).ssa
     way = ctx.emit(arith.MuliOp(at, step))
     return Vector(inside, shape, dtypes.i1), Vector(way, shape, dtypes.index)
-
-
-def _number(value: Index) -> Scalar | int:
-    return value if isinstance(value, int) else Scalar(value, "int")
 
 
 def _as_line(ctx: Context, array: Array, start: Index, length: Index) -> SSAValue:

@@ -20,6 +20,7 @@ from xetl.ops.declarations import ArrayLike, Call, Context, Operand, Step, tempo
 from xetl.ops.declarations import result as new_one
 from xetl.ops.declare import function
 from xetl.ops.dropouts import new_seed
+from xetl.ops.plans import smallest
 from xetl.ops.rules import SUMS, Shape, common_dtype_of, wrong_shape
 from xetl.ops.views import array_of, size_of
 from xetl.runtime.placement import choose_backend
@@ -147,7 +148,7 @@ def attention_gradients(
         arrays = (*inputs, q_starts, k_starts, kept, by_q, *made[1:])
         left, right = window_of(_NAME, window, is_causal=False)
         keys = _KEYS_BACKWARD if left is right is None else _CAUSAL_KEYS
-        blocks = _first(_QUERIES, s), _first(keys, t)
+        blocks = smallest(_QUERIES, s), smallest(keys, t)
         mul = query.dtype if query.dtype is bf16 else acc
         constants = (b, left, right, mul, acc, *blocks, d, e)
         sequences = b if q_starts is None else b * (q_starts.shape[0] - 1)
@@ -330,16 +331,12 @@ def keys_of_block(backend: str, keys: int, bits: int, *, is_masked: bool) -> int
     """How many keys a block has."""
     if backend == DEVICE_BACKEND:
         return DEVICE_KEYS[bits]
-    return _first(_CAUSAL_KEYS if is_masked else _KEYS, keys)
+    return smallest(_CAUSAL_KEYS if is_masked else _KEYS, keys)
 
 
 def queries_of_program(queries: int) -> int:
     """How many queries a program has."""
-    return _first(_QUERIES, queries)
-
-
-def _first(sizes: tuple[int, ...], extent: int) -> int:
-    return next((size for size in sizes if size >= extent), sizes[-1])
+    return smallest(_QUERIES, queries)
 
 
 def _result_shape(q: Shape, k: Shape, v: Shape) -> Shape:

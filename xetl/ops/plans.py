@@ -96,12 +96,12 @@ def choose_tiles(
         b_by_columns: whether B's columns are contiguous, not its rows.
         b_is_packed: whether it may come prepacked, for tiles of 256 columns.
     """
-    rows = _smallest(_ROWS, m)
+    rows = smallest(_ROWS, m)
     if rows <= STREAMED:
-        columns = _smallest(_up_to(128 if b_by_columns else 1024), n)
+        columns = smallest(_up_to(128 if b_by_columns else 1024), n)
     else:
         is_low = rows <= _LOW and not b_by_columns and not b_is_packed
-        columns = _smallest(_up_to(512 if is_low else 256), n)
+        columns = smallest(_up_to(512 if is_low else 256), n)
         least = _LEAST_LOW if is_low else _LEAST
         rows, columns = _balanced(m, n, matrices, rows, columns, least)
     grid = (cdiv(m, rows), cdiv(n, columns), matrices)
@@ -146,7 +146,7 @@ def _up_to(widest: int) -> tuple[int, ...]:
     return _COLUMNS[: _COLUMNS.index(widest) + 1]
 
 
-def _smallest(sizes: tuple[int, ...], extent: int) -> int:
+def smallest(sizes: tuple[int, ...], extent: int) -> int:
     """The first that is large enough, else the last."""
     return next((size for size in sizes if size >= extent), sizes[-1])
 
@@ -376,7 +376,7 @@ def _in_parts(
     x, y, parts = cdiv(work.m, cut.rows), cdiv(work.n, cut.columns), work.parts(cut)
     grid = x, y, work.matrices * parts
     first = Launch(part_of_product, (left, right, None), (), grid, started)
-    rows, columns = _smallest(_ROWS[:4], work.m), _smallest(_up_to(64), work.n)
+    rows, columns = smallest(_ROWS[:4], work.m), smallest(_up_to(64), work.n)
     grid = cdiv(work.m, rows), cdiv(work.n, columns), work.matrices
     constants = (*finish, rows, columns)
     return first, Launch(sum_of_parts, (None, out, None), (), grid, constants)

@@ -133,7 +133,7 @@ def _sources(ops: list[Operation], kernel: gpu.FuncOp) -> Iterator[Operation]:
     for op in ops:
         if isinstance(op, gpu.ThreadIdOp) and len(counts) == 3:
             # Along an axis with one subgroup all have the same id.
-            if counts["xyz".index(op.dimension.letter.data)] > 1:
+            if counts[op.axis] > 1:
                 yield op
         elif isinstance(op, _IDS):
             yield op

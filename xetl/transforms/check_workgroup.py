@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from xdsl.dialects.builtin import FixedBitwidthType, ModuleOp
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from xetl.dialects import xetile
@@ -23,6 +23,7 @@ from xetl.dialects.base import vector_type
 from xetl.dialects.kinds_of_types import is_memref
 from xetl.dialects.memref_layout import memory_space_of
 from xetl.dialects.upstream import func, gpu, memref
+from xetl.dialects.upstream.elementwise import bit_width
 from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile.types import SHARED
 from xetl.dialects.xetile.used_maps import used_maps
@@ -108,8 +109,7 @@ def shared_bytes(op: memref.AllocOp | memref.AllocaOp) -> int:
     type_ = op.results[0].type
     if not is_memref(type_) or memory_space_of(type_) != SHARED:
         return 0
-    element, shape = type_.element_type, type_.get_shape()
-    bits = element.bitwidth if isinstance(element, FixedBitwidthType) else 64
+    shape, bits = type_.get_shape(), bit_width(type_.element_type)
     return prod(shape) * -(-bits // 8) if min(shape, default=1) >= 0 else 0
 
 

@@ -35,7 +35,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
 from xetl.dialects import xetile
-from xetl.dialects.base import Index, vector_type
+from xetl.dialects.base import Index, shape_of, vector_type
 from xetl.dialects.kernel_attributes import LEVEL, SUBGROUP, subgroups_along_axes
 from xetl.dialects.upstream import arith, func, gpu, memref, scf, vector
 from xetl.dialects.walk import operations_in
@@ -181,10 +181,11 @@ class _Network:
     def _gather(self, build: Builder, place: SSAValue) -> SSAValue:
         """The element at ``place`` along the dim, for each."""
         along = build.insert(
-            arith.IndexCastOp(place, VectorType(IndexType(), _shape(place)))
+            arith.IndexCastOp(place, VectorType(IndexType(), shape_of(place.type)))
         )
         row, column = (self._others, along) if self.dim else (along, self._others)
-        pitch = build.constant(self.whole[1], VectorType(IndexType(), _shape(row)))
+        line = VectorType(IndexType(), shape_of(row.type))
+        pitch = build.constant(self.whole[1], line)
         row = build.insert(arith.MuliOp(row, pitch))
         ends = [self._spread(build, row, 1), self._spread(build, column, 0)]
         type_ = xetile.TileType(
@@ -212,7 +213,3 @@ def _subgroup_count(op: Operation) -> int:
     if kernel is None or kernel.attributes.get(LEVEL) != StringAttr(SUBGROUP):
         return 1
     return prod(subgroups_along_axes(kernel))
-
-
-def _shape(value: SSAValue) -> tuple[int, ...]:
-    return vector_type(value).get_shape()

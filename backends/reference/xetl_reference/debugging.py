@@ -21,6 +21,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from xetl.dialects.base import ints_of
+from xetl.dialects.kinds_of_types import is_vector
 from xetl.errors import LaunchError
 from xetl.frames import is_debugged
 from xetl.transforms.diagnostics import positions_of
@@ -36,7 +37,6 @@ from xetl_reference.values import (
     Meaning,
     bits_of,
     dtype_of,
-    is_vector,
     unsigned,
 )
 

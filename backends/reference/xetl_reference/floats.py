@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from xetl.dialects.kinds_of_types import is_vector
 from xetl_reference.values import (
     BF16,
     F8E4M3,
@@ -28,7 +29,6 @@ from xetl_reference.values import (
     bits_of,
     dtype_of,
     is_narrow,
-    is_vector,
     on_arrays,
     unsigned,
 )

@@ -75,13 +75,9 @@ class Program:
         self.rounds = Rounds()
 
 
-def _axis(op: Any) -> int:
-    return "xyz".index(op.dimension.letter.data)
-
-
 def _position(first: int) -> Builder:
     def build(plan: Plan, op: Any) -> None:
-        plan.alias(op.result, first + _axis(op))
+        plan.alias(op.result, first + op.axis)
 
     return build
 
@@ -91,7 +87,7 @@ def _number(slot: int) -> Builder:
 
 
 def _global_id(plan: Plan, op: Any) -> Step:
-    result, axis = plan.slot(op.result), _axis(op)
+    result, axis = plan.slot(op.result), op.axis
 
     def run(frame: Frame) -> None:
         before = frame[BLOCK_ID + axis] * frame[BLOCK_DIM + axis]

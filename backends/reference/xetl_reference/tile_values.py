@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from xetl.dialects.base import ints_of
+from xetl.dialects.base import ints_of, is_tf32
 from xetl_reference.combining import combine, reduction, scan
 from xetl_reference.floats import round_to_tf32
 from xetl_reference.tiles import ScatteredTile, Tile, pack, unpack
@@ -24,7 +24,6 @@ from xetl_reference.values import (
     Unary,
     dtype_of,
     is_narrow,
-    is_tf32,
     shape_of,
     unsigned,
 )

@@ -25,10 +25,10 @@ from xdsl.dialects.builtin import (
     FloatAttr,
     FloatTF32Type,
     IntegerAttr,
-    VectorType,
 )
 from xdsl.ir import Attribute, Operation
 
+from xetl.dialects.kinds_of_types import is_vector
 from xetl.dialects.upstream.elementwise import bit_width, is_integer
 from xetl.errors import InternalError
 
@@ -85,11 +85,6 @@ def dtype_of(type_: Attribute) -> DType:
     return found
 
 
-def is_vector(type_: Attribute) -> bool:
-    """Whether values of the type are arrays."""
-    return isinstance(type_, VectorType)
-
-
 def shape_of(type_: Any) -> tuple[int, ...]:
     """The shape of a vector."""
     return tuple(type_.get_shape())
@@ -103,11 +98,6 @@ def bits_of(dtype: DType) -> int:
 def is_narrow(dtype: DType) -> bool:
     """Whether arithmetic on the type is done in f32."""
     return dtype in (F16, BF16, F8E4M3, F8E5M2)
-
-
-def is_tf32(type_: Attribute) -> bool:
-    """Whether the elements are f32 of which the products see 10 bits of fraction."""
-    return isinstance(element_type(type_), FloatTF32Type)
 
 
 def unsigned(values: Array) -> Array:

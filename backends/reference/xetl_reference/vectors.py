@@ -13,6 +13,7 @@ import numpy as np
 from xdsl.dialects.builtin import IntegerAttr
 
 from xetl.dialects.base import ints_of
+from xetl.dialects.kinds_of_types import is_vector
 from xetl.errors import InternalError
 from xetl_reference.combining import combine, reduction
 from xetl_reference.floats import in_f64
@@ -25,7 +26,6 @@ from xetl_reference.values import (
     Meaning,
     Unary,
     dtype_of,
-    is_vector,
     shape_of,
     unbox,
 )

@@ -226,9 +226,7 @@ class CastOp(ElementwiseOp):
 
 def bit_width(type_: Attribute) -> int:
     """Bits of a scalar type; `index` counts as 64."""
-    if isinstance(type_, IntegerType):
-        return type_.bitwidth
-    if isinstance(type_, AnyFloat):
+    if isinstance(type_, IntegerType | AnyFloat):
         return type_.bitwidth
     if isinstance(type_, IndexType):
         return 64

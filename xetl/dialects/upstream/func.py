@@ -155,10 +155,10 @@ def print_arguments(
         printer.print_list(range(len(arguments)), print_one)
 
 
-def print_declared(printer: Printer, inputs: Sequence[Attribute]) -> None:
-    """Print the arguments of a declaration."""
+def print_types(printer: Printer, types: Sequence[Attribute]) -> None:
+    """Print ``(types)``."""
     with printer.in_parens():
-        printer.print_list(inputs, printer.print_attribute)
+        printer.print_list(types, printer.print_attribute)
 
 
 def print_results(
@@ -245,7 +245,7 @@ class FuncOp(XetlOp, name="func.func"):
             arguments = self.body.blocks[0].args
             print_arguments(printer, arguments, self.arg_attrs)
         else:
-            print_declared(printer, self.function_type.inputs.data)
+            print_types(printer, self.function_type.inputs.data)
         print_results(printer, self.function_type.outputs.data, self.res_attrs)
         printer.print_op_attributes(
             self.properties | self.attributes,

@@ -238,6 +238,11 @@ class DimensionOp(XetlOp):
     traits = traits_def(Pure())
     assembly_format = "$dimension (`upper_bound` $upper_bound^)? attr-dict"
 
+    @property
+    def axis(self) -> int:
+        """The dimension as a number, x being 0."""
+        return "xyz".index(self.dimension.letter.data)
+
 
 class BlockIdOp(DimensionOp, name="gpu.block_id"):
     """Which program of the grid this is."""

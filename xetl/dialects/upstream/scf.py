@@ -32,6 +32,7 @@ from ..base import Value, check, dense_i64, ints_of, parse_attributes, print_att
 from ..operation import Common, XetlOp, operations_of
 from ..type_rules import like_all
 from . import scf_parallel as parallel
+from .func import print_types
 from .scf_parallel import ForallInParallelOp as ForallInParallelOp
 from .scf_parallel import ForallOp as ForallOp
 from .scf_parallel import ParallelOp as ParallelOp
@@ -46,7 +47,6 @@ from .scf_parallel import (
     print_assignments,
     print_body,
     print_result_types,
-    print_types,
     terminate,
 )
 

@@ -46,7 +46,7 @@ from ..base import (
 )
 from ..operation import Common, XetlOp
 from ..type_rules import like_all
-from .func import GivingOp
+from .func import GivingOp, print_types
 
 if TYPE_CHECKING:
     from xdsl.parser import Parser, UnresolvedOperand
@@ -93,12 +93,6 @@ def parse_types(parser: Parser) -> list[Attribute]:
         parser.Delimiter.PAREN, parser.parse_type
     )
     return [parser.parse_type()] if types is None else list(types)
-
-
-def print_types(printer: Printer, types: Sequence[Attribute]) -> None:
-    """Print ``(types)``."""
-    with printer.in_parens():
-        printer.print_list(types, printer.print_attribute)
 
 
 def terminate(region: Region, terminator: type[Operation]) -> None:

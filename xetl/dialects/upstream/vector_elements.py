@@ -16,7 +16,6 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     VectorType,
     i1,
-    i64,
 )
 from xdsl.ir import Attribute
 from xdsl.irdl import (
@@ -32,7 +31,7 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from ..base import Value, check, element_type, ints_of, vector_type
+from ..base import Value, check, element_type, int_array, ints_of, vector_type
 from ..kinds_of_types import is_vector
 from ..operation import Common, XetlOp
 from ..reduction_kinds import CombiningKindAttr
@@ -79,10 +78,6 @@ class ConstantMaskOp(XetlOp, name="vector.constant_mask"):
         _check_mask_type(self.result.type, len(self.bounds))
 
 
-def _ints(values: Sequence[int]) -> ArrayAttr[IntegerAttr]:
-    return ArrayAttr([IntegerAttr(value, i64) for value in values])
-
-
 def _tuple(attribute: ArrayAttr[Attribute]) -> tuple[int, ...]:
     return tuple(v.value.data for v in attribute if isinstance(v, IntegerAttr))
 
@@ -123,9 +118,9 @@ class ExtractStridedSliceOp(XetlOp, name="vector.extract_strided_slice"):
         shape = [*sizes, *type_.get_shape()[len(sizes) :]]
         super().__init__(
             *(source, VectorType(type_.element_type, shape)),
-            offset_list=_ints(offsets),
-            size_list=_ints(sizes),
-            stride_list=_ints([1] * len(sizes)),
+            offset_list=int_array(offsets),
+            size_list=int_array(sizes),
+            stride_list=int_array([1] * len(sizes)),
             **common,
         )
 
@@ -169,8 +164,8 @@ class InsertStridedSliceOp(XetlOp, name="vector.insert_strided_slice"):
         offsets: Sequence[int],
         **common: Unpack[Common],
     ) -> None:
-        strides = _ints([1] * vector_type(value).get_num_dims())
-        place = _ints(offsets)
+        strides = int_array([1] * vector_type(value).get_num_dims())
+        place = int_array(offsets)
         super().__init__(value, dest, offset_list=place, stride_list=strides, **common)
 
     @property

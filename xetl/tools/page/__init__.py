@@ -21,12 +21,13 @@ from itertools import pairwise
 from math import log10, prod
 from typing import Any, cast
 
-from xdsl.dialects.builtin import FixedBitwidthType, ModuleOp, ShapedType, VectorType
+from xdsl.dialects.builtin import ModuleOp, ShapedType, VectorType
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.printer import Printer
 
 from xetl.backend import BackendBase, find_backend
 from xetl.compiler import build
+from xetl.dialects.upstream.elementwise import bit_width
 from xetl.dialects.xetile.attributes import layout_of
 from xetl.dialects.xetile.types import TileType
 from xetl.dialects.xetile.used_maps import used_maps
@@ -195,9 +196,7 @@ def _element(value: SSAValue) -> Attribute:
 
 
 def _bytes(value: SSAValue) -> int:
-    element = _element(value)
-    size = element.bitwidth if isinstance(element, FixedBitwidthType) else 64
-    return prod(_shape(value)) * size // 8
+    return prod(_shape(value)) * bit_width(_element(value)) // 8
 
 
 _WIDTH, _HEIGHT, _EDGE = 560, 260, 48

@@ -11,13 +11,13 @@ from dataclasses import field
 from math import prod
 from typing import Any
 
-from xdsl.dialects.builtin import FixedBitwidthType
 from xdsl.ir import Block, Operation, SSAValue
 
 from xetl.dialects import xetile
 from xetl.dialects.base import vector_type
 from xetl.dialects.traits import Reduces, Scans, element_trait
 from xetl.dialects.upstream import scf
+from xetl.dialects.upstream.elementwise import bit_width
 from xetl.language.distribution import Layout
 from xetl.records import record
 from xetl.transforms.propagate_wg_maps.map_attributes import (
@@ -319,8 +319,7 @@ def bits_of(value: SSAValue) -> int:
     element = (xetile.tile_type if isinstance(type_, xetile.TileType) else vector_type)(
         value
     )
-    found = element.element_type
-    return found.bitwidth if isinstance(found, FixedBitwidthType) else 64
+    return bit_width(element.element_type)
 
 
 def _bytes(value: SSAValue) -> int:

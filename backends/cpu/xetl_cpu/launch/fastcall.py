@@ -17,7 +17,7 @@ import struct
 import sys
 from collections.abc import Callable, Collection, Sequence
 from functools import cache, partial
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -33,7 +33,13 @@ from xetl.settings import DECIDING, config, environ
 from xetl_cpu.image import Image, LoadedImage, load_image
 from xetl_cpu.launch import workspace
 from xetl_cpu.launch.slots import FIRST_ARGUMENT
-from xetl_cpu.launch.tensor_words import PROCESS_WORDS, dlpack_dtype, find_torch
+from xetl_cpu.launch.tensor_words import (
+    PROCESS_WORDS,
+    address_of,
+    dlpack_dtype,
+    find_torch,
+    word_at,
+)
 from xetl_cpu.launch.threads import (
     FAST_LAUNCHES,
     SLOW_LAUNCHES,
@@ -288,10 +294,6 @@ def fill_array(
     record[R_DLPACK] = dlpack_dtype(dtype)
 
 
-def _word(address: int) -> int:
-    return ctypes.c_int64.from_address(address).value
-
-
 def _layouts_hold() -> bool:
     """Whether this interpreter and this NumPy keep things where we look for them."""
     if sys.implementation.name != "cpython" or struct.calcsize("P") != 8:
@@ -304,15 +306,15 @@ def _layouts_hold() -> bool:
     if ctypes.string_at(id(text) + BYTES_VALUE, len(text)) != text:
         return False
     pair, items = (number, text), [text]
-    found = _word(id(pair) + OB_SIZE), _word(id(pair) + TUPLE_ITEMS + 8)
-    if found != (2, id(text)) or _word(_word(id(items) + LIST_ITEMS)) != id(text):
+    found = word_at(id(pair) + OB_SIZE), word_at(id(pair) + TUPLE_ITEMS + 8)
+    if found != (2, id(text)) or word_at(word_at(id(items) + LIST_ITEMS)) != id(text):
         return False
     return all(map(_array_layout_holds, (np.zeros((3, 10), "f4")[1:, ::2], np.ones(7))))
 
 
 def _array_layout_holds(array: np.ndarray[Any, Any]) -> bool:
     def words(address: int) -> tuple[int, ...]:
-        return tuple(_word(address + 8 * dim) for dim in range(array.ndim))
+        return tuple(word_at(address + 8 * dim) for dim in range(array.ndim))
 
     def flags() -> int:
         bits = ctypes.c_int32.from_address(id(array) + FLAGS).value
@@ -322,54 +324,49 @@ def _array_layout_holds(array: np.ndarray[Any, Any]) -> bool:
     writeable = flags()
     array.flags.writeable = False
     return (
-        _word(base + OB_TYPE) == id(np.ndarray)
-        and _word(base + DATA) == array.__array_interface__["data"][0]
+        word_at(base + OB_TYPE) == id(np.ndarray)
+        and word_at(base + DATA) == array.__array_interface__["data"][0]
         and ctypes.c_int32.from_address(base + RANK).value == array.ndim
-        and words(_word(base + SHAPE)) == array.shape
-        and words(_word(base + STRIDES)) == array.strides
-        and _word(base + DESCR) == id(array.dtype)
+        and words(word_at(base + SHAPE)) == array.shape
+        and words(word_at(base + STRIDES)) == array.strides
+        and word_at(base + DESCR) == id(array.dtype)
         and (writeable, flags()) == (ALIGNED | WRITEABLE, ALIGNED)
     )
-
-
-def _address(name: str) -> int:
-    function = getattr(ctypes.pythonapi, name)
-    return cast("int", ctypes.cast(function, ctypes.c_void_p).value)
 
 
 def _shared() -> Any:
     words = (ctypes.c_int64 * PROCESS_WORDS)()
     words[P_GETSPECIFIC] = workspace.GETSPECIFIC
     words[P_KEY] = workspace.KEY
-    words[P_SAVE_THREAD] = _address("PyEval_SaveThread")
-    words[P_RESTORE_THREAD] = _address("PyEval_RestoreThread")
+    words[P_SAVE_THREAD] = address_of(ctypes.pythonapi.PyEval_SaveThread)
+    words[P_RESTORE_THREAD] = address_of(ctypes.pythonapi.PyEval_RestoreThread)
     words[P_NDARRAY] = id(np.ndarray)
     words[P_INT] = id(int)
     words[P_FLOAT] = id(float)
     words[P_TRUE] = id(True)
     words[P_FALSE] = id(False)
-    words[P_AS_LONG_LONG] = _address("PyLong_AsLongLongAndOverflow")
-    words[P_INCREF] = _address("Py_IncRef")
+    words[P_AS_LONG_LONG] = address_of(ctypes.pythonapi.PyLong_AsLongLongAndOverflow)
+    words[P_INCREF] = address_of(ctypes.pythonapi.Py_IncRef)
     words[P_DONE] = id(_DONE)
     words[P_REFUSED] = id(_REFUSED)
     words[P_FAST_LAUNCHES] = FAST_LAUNCHES
     words[P_SLOW_LAUNCHES] = SLOW_LAUNCHES
-    words[P_DECREF] = _address("Py_DecRef")
-    words[P_CALL_NONE] = _address("PyObject_CallNoArgs")
-    words[P_CLEAR_ERROR] = _address("PyErr_Clear")
-    words[P_VECTORCALL] = _address("PyObject_Vectorcall")
-    words[P_FIND] = _address("PyDict_GetItem")
+    words[P_DECREF] = address_of(ctypes.pythonapi.Py_DecRef)
+    words[P_CALL_NONE] = address_of(ctypes.pythonapi.PyObject_CallNoArgs)
+    words[P_CLEAR_ERROR] = address_of(ctypes.pythonapi.PyErr_Clear)
+    words[P_VECTORCALL] = address_of(ctypes.pythonapi.PyObject_Vectorcall)
+    words[P_FIND] = address_of(ctypes.pythonapi.PyDict_GetItem)
     words[P_ENVIRON] = 0 if environ is None else id(environ)
     words[P_VARIABLES] = ctypes.addressof(_variables)
     words[P_CONFIG] = id(_settings)
     words[P_ASSIGNED] = id(_ASSIGNED)
     words[P_NO_NAMES] = id(())
-    words[P_CALL] = _address("PyObject_Call")
-    words[P_EQUAL] = _address("PyObject_RichCompareBool")
-    words[P_NEW_TUPLE] = _address("PyTuple_New")
-    words[P_SET_ITEM] = _address("PyTuple_SetItem")
-    words[P_COLLECT] = _address("PyGC_Enable")
-    words[P_COLLECT_NOT] = _address("PyGC_Disable")
+    words[P_CALL] = address_of(ctypes.pythonapi.PyObject_Call)
+    words[P_EQUAL] = address_of(ctypes.pythonapi.PyObject_RichCompareBool)
+    words[P_NEW_TUPLE] = address_of(ctypes.pythonapi.PyTuple_New)
+    words[P_SET_ITEM] = address_of(ctypes.pythonapi.PyTuple_SetItem)
+    words[P_COLLECT] = address_of(ctypes.pythonapi.PyGC_Enable)
+    words[P_COLLECT_NOT] = address_of(ctypes.pythonapi.PyGC_Disable)
     words[P_NONE] = id(None)
     return words
 

@@ -81,9 +81,9 @@ def find_torch(words: Any) -> None:
         objects, places = _objects(torch), _places(torch)
         library = ctypes.CDLL("libc10.so")  # the one that is loaded
         functions = {
-            P_MODES: _address(library[_MODES]),
-            P_HAS_KEY: _address(library[_HAS_KEY]),
-            P_LACKS_KEY: _address(library[_LACKS_KEY]),
+            P_MODES: address_of(library[_MODES]),
+            P_HAS_KEY: address_of(library[_HAS_KEY]),
+            P_LACKS_KEY: address_of(library[_LACKS_KEY]),
             P_TRANSFORM: int(torch._C.DispatchKey.FuncTorchDynamicLayerFrontMode),
             P_AUTOCAST: int(torch._C.DispatchKey.AutocastCPU),
         }
@@ -93,7 +93,7 @@ def find_torch(words: Any) -> None:
         _refused.append(torch)
         return
     _kept.append(objects)
-    words[P_GETATTR] = _address(ctypes.pythonapi.PyObject_GetAttr)
+    words[P_GETATTR] = address_of(ctypes.pythonapi.PyObject_GetAttr)
     for word, kept in objects.items():
         words[word] = id(kept)
     for word, place in {**places, **functions}.items():
@@ -153,10 +153,8 @@ def _place_of_derivatives(torch: Any) -> int | None:
     found = [
         place
         for place in range(8)
-        if all(
-            _word(without._cdata + 8 * place) == 0 != _word(needed._cdata + 8 * place)
-            for without, needed in pairs
-        )
+        if not any(word_at(without._cdata + 8 * place) for without, _ in pairs)
+        and all(word_at(needed._cdata + 8 * place) for _, needed in pairs)
     ]
     return found[0] if len(found) == 1 else None
 
@@ -167,7 +165,7 @@ def _place_of_version(torch: Any, place: int) -> int | None:
         tensor = torch.empty(1)
         for _ in range(count):
             tensor.zero_()
-        counter = _word(tensor._cdata + 8 * place)
+        counter = word_at(tensor._cdata + 8 * place)
         if not 1 << 16 < counter < 1 << 47 or counter % 8:
             return None
         if ctypes.c_uint32.from_address(counter + COUNT_AT).value != tensor._version:
@@ -181,18 +179,20 @@ def _place(addresses: Sequence[int], values: Sequence[int], count: int) -> int |
         place
         for place in range(count)
         if all(
-            _word(address + 8 * place) == value
+            word_at(address + 8 * place) == value
             for address, value in zip(addresses, values)
         )
     ]
     return found[0] if len(found) == 1 else None
 
 
-def _word(address: int) -> int:
+def word_at(address: int) -> int:
+    """The word in memory at an address."""
     return ctypes.c_int64.from_address(address).value
 
 
-def _address(function: Any) -> int:
+def address_of(function: Any) -> int:
+    """Of the code of a function that ctypes knows."""
     return cast("int", ctypes.cast(function, ctypes.c_void_p).value)
 
 

@@ -267,7 +267,7 @@ def _replace_thread_ids(
     for op in list(block.walk()):
         if isinstance(op, gpu.ThreadIdOp | gpu.BlockDimOp):
             source = sizes if isinstance(op, gpu.BlockDimOp) else (x, y, z)
-            axis = "xyz".index(op.dimension.letter.data)
+            axis = op.axis
             Rewriter.replace_op(op, [], [source[axis].result])
     Rewriter.insert_op([*sizes, x, rest, y, z], InsertPoint.at_start(block))
 

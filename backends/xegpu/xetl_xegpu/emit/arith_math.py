@@ -45,7 +45,8 @@ _KINDS = {
 }
 
 
-def _is_bool(type_: Type) -> bool:
+def is_bool(type_: Type) -> bool:
+    """Whether it is of booleans, one or a vector."""
     return getattr(type_, "element", type_) == I1
 
 
@@ -53,7 +54,7 @@ def _combining(kind: str) -> Emit:
     def compute(em: KernelEmitter, left: Value, right: Value) -> Value:
         if kind != "sub":
             return combine(em, kind, left, right)
-        same = em.builder.xor if _is_bool(left.type) else em.builder.sub
+        same = em.builder.xor if is_bool(left.type) else em.builder.sub
         return same(left, right)
 
     return emits_in_f32(compute)
@@ -66,7 +67,7 @@ def _cmpi(em: KernelEmitter, op: arith.CmpiOp) -> None:
     """Booleans are ordered as numbers of one bit."""
     b, predicate = em.builder, op.predicate_name
     left, right = em.all(op.operands)
-    if _is_bool(left.type) and predicate not in ("eq", "ne"):
+    if is_bool(left.type) and predicate not in ("eq", "ne"):
         wide = like(left.type, I8)
         extend = b.sext if predicate.startswith("s") else b.zext
         left, right = extend(left, wide), extend(right, wide)
@@ -145,7 +146,7 @@ def _trunci(em: KernelEmitter, op: arith.TrunciOp) -> None:
     """To booleans by a comparison: LLVM's backend stops at vectors of them."""
     (source,) = em.all(op.operands)
     b, lowered = em.builder, llvm_type(op.result.type)
-    if not _is_bool(lowered):
+    if not is_bool(lowered):
         em.set(op.result, b.trunc(source, lowered))
         return
     last = b.and_(source, repeated(source.type, 1))

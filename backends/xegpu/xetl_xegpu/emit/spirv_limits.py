@@ -16,9 +16,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from xetl.codegen.types import I1, Module, Type, ll
+from xetl.codegen.types import Module, Type, ll
 from xetl.errors import InternalError
 from xetl_xegpu.emit import memory
+from xetl_xegpu.emit.arith_math import is_bool
 from xetl_xegpu.emit.builtins import EXTENSIONS, find_builtin
 from xetl_xegpu.simt import LENGTHS
 
@@ -124,16 +125,12 @@ def _check_instruction(instruction: ll.Instruction, *, is_entry: bool) -> None:
         raise InternalError("a `fence` does not say which memory; `barriers` does")
     for type_ in _types(instruction):
         _check_type(type_, name)
-    if name in _NOT_FOR_BOOLS and _is_bool(instruction.operands[0].type):
+    if name in _NOT_FOR_BOOLS and is_bool(instruction.operands[0].type):
         raise InternalError(f"SPIR-V has no `{name}` of booleans")
-    if name == "trunc" and _is_bool(instruction.type):
+    if name == "trunc" and is_bool(instruction.type):
         raise InternalError("SPIR-V has no `trunc` to booleans")
     if name == "atomicrmw" and isinstance(instruction.operands[1].type, _NUMBERS):
         _require(_FLOAT_ATOMICS)
-
-
-def _is_bool(type_: Type) -> bool:
-    return getattr(type_, "element", type_) == I1
 
 
 def _types(instruction: ll.Instruction) -> Iterator[Type]:

@@ -11,12 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import prod
 
-from xdsl.dialects.builtin import AnyFloat, FixedBitwidthType, VectorType
+from xdsl.dialects.builtin import AnyFloat, VectorType
 from xdsl.ir import Block, Operation, SSAValue
 
 from xetl.devices import Device
 from xetl.dialects.base import element_type, shape_of
 from xetl.dialects.upstream import arith, vector
+from xetl.dialects.upstream.elementwise import bit_width
 from xetl.transforms.diagnostics import remark
 from xetl_xegpu import simt
 
@@ -126,6 +127,5 @@ def _used_from_outside(op: Operation) -> set[SSAValue]:
 
 def bytes_of(value: SSAValue) -> int:
     """Bytes of one lane; flags are not kept in these registers."""
-    element = element_type(value.type)
-    bits = element.bitwidth if isinstance(element, FixedBitwidthType) else 64
+    bits = bit_width(element_type(value.type))
     return 0 if bits == 1 else prod(shape_of(value.type)) * bits // 8

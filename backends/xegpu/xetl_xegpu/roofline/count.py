@@ -20,12 +20,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 from typing import Any
 
-from xdsl.dialects.builtin import FixedBitwidthType, IntegerAttr
+from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Block, Operation, SSAValue
 
 from xetl.devices import ROW_BYTES, Device
 from xetl.dialects.base import element_type, shape_of
 from xetl.dialects.upstream import arith, scf, vector
+from xetl.dialects.upstream.elementwise import bit_width
 from xetl_xegpu import simt
 from xetl_xegpu.lowering.register_need import values_of_lanes
 from xetl_xegpu.roofline.model import LEAVES, OPERAND_BITS, OPERATIONS, evaluate
@@ -328,14 +329,12 @@ def _weight(node: Mapping[str, Any]) -> int:
 
 
 def _bytes(value: SSAValue) -> int:
-    element = element_type(value.type)
-    bits = element.bitwidth if isinstance(element, FixedBitwidthType) else 64
+    bits = bit_width(element_type(value.type))
     return prod(shape_of(value.type)) * max(8, bits) // 8
 
 
 def _words(value: SSAValue) -> int:
     """Instructions of 16 lanes: an element each, two where it has 64 bits."""
-    element = element_type(value.type)
-    is_double = isinstance(element, FixedBitwidthType) and element.bitwidth > 32
+    is_double = bit_width(element_type(value.type)) > 32
     elements = prod(shape_of(value.type))
     return elements * 2 if is_double and shape_of(value.type) else elements

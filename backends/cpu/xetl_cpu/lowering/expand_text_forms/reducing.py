@@ -24,7 +24,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
 from xetl.analysis.axes import defined_by
-from xetl.dialects.base import Index, element_type, vector_type
+from xetl.dialects.base import Index, element_type, is_tf32, vector_type
 from xetl.dialects.kinds_of_types import is_dense, is_memref, is_vector
 from xetl.dialects.literals import with_type
 from xetl.dialects.upstream import arith, gpu, vector
@@ -150,11 +150,6 @@ def _is_product(op: Operation) -> bool:
 
 def _is_rounding(op: Operation) -> bool:
     return isinstance(op, arith.TruncfOp) and is_tf32(op.result.type)
-
-
-def is_tf32(type_: Attribute) -> bool:
-    """True for tf32 and vectors of it."""
-    return isinstance(element_type(type_), FloatTF32Type)
 
 
 def _replaced(type_: Attribute) -> Attribute:

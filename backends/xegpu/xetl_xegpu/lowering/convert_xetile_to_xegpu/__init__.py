@@ -16,7 +16,6 @@ Left alone: scalars.  The module names the device (`xetile.device`); a kernel ma
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, StringAttr, i64
 from xdsl.ir import Operation, SSAValue
@@ -65,21 +64,17 @@ def _along(c: Converter, axis: int) -> Index:
     return number if axis == 2 else c.emit.remainder(number, counts[axis])
 
 
-def _axis(op: Any) -> int:
-    return "xyz".index(op.dimension.letter.data)
-
-
 def _thread_id(c: Converter, op: gpu.ThreadIdOp) -> None:
     """At subgroup level a thread is a subgroup."""
-    c.bind(op.results[0], c.index(_along(c, _axis(op))))
+    c.bind(op.results[0], c.index(_along(c, op.axis)))
 
 
 def _block_dim(c: Converter, op: gpu.BlockDimOp) -> None:
-    c.bind(op.results[0], c.index(c.along_axes[_axis(op)]))
+    c.bind(op.results[0], c.index(c.along_axes[op.axis]))
 
 
 def _global_id(c: Converter, op: gpu.GlobalIdOp) -> None:
-    axis = _axis(op)
+    axis = op.axis
     block = c.emit.shared(("block", axis), (), lambda: gpu.BlockIdOp(op.dimension))
     first = c.emit.times(block, c.along_axes[axis])
     c.bind(op.results[0], c.index(c.emit.plus(first, _along(c, axis))))

@@ -13,7 +13,7 @@ from typing import Any
 from xdsl.dialects.builtin import FloatTF32Type, IndexType, f32
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from xetl.dialects.base import element_type, vector_type, with_element
+from xetl.dialects.base import element_type, is_tf32, vector_type, with_element
 from xetl.dialects.kinds_of_types import Dense, is_dense, is_vector
 from xetl.dialects.literals import splat_value
 from xetl.dialects.upstream import arith, math, vector
@@ -163,11 +163,6 @@ def narrowed(c: Converter, value: SSAValue, element: Attribute) -> SSAValue:
         return value
     assert is_vector(type_)
     return c.emit.insert(arith.TruncfOp(value, vector_of(element, *type_.get_shape())))
-
-
-def is_tf32(type_: Attribute) -> bool:
-    """Whether these are tf32, or vectors of them."""
-    return isinstance(element_type(type_), FloatTF32Type)
 
 
 def rounded(c: Converter, part: SSAValue) -> SSAValue:

@@ -46,7 +46,6 @@ from xetl_xegpu.lowering.distribute_to_lanes.state import (
     Distribution,
     Lanes,
     lane_element,
-    lane_vector,
 )
 
 Number = int | float
@@ -94,7 +93,7 @@ def _of_columns(lanes: Lanes, rows: list[list[Number]], element: Attribute) -> S
 
 def _listed(lanes: Lanes, numbers: list[Number], element: Attribute) -> SSAValue:
     if len({repr(number) for number in numbers}) == 1:
-        return lanes.constant(numbers[0], lane_vector(element, len(numbers)))
+        return lanes.constant(numbers[0], simt.lanes_type(element, len(numbers)))
     return collected(lanes, [lanes.constant(number, element) for number in numbers])
 
 

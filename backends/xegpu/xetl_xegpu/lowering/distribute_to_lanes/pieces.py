@@ -10,7 +10,8 @@ from xdsl.ir import Attribute, SSAValue
 from xetl.dialects.base import element_type, shape_of
 from xetl.dialects.upstream import arith, vector
 from xetl.dialects.upstream.elementwise import bit_width
-from xetl_xegpu.lowering.distribute_to_lanes.state import Lanes, lane_vector
+from xetl_xegpu import simt
+from xetl_xegpu.lowering.distribute_to_lanes.state import Lanes
 
 
 def length_of(piece: SSAValue) -> int:
@@ -34,7 +35,7 @@ def collected(lanes: Lanes, elements: Sequence[SSAValue]) -> SSAValue:
     """A piece made of elements."""
     if len(elements) == 1:
         return elements[0]
-    type_ = lane_vector(elements[0].type, len(elements))
+    type_ = simt.lanes_type(elements[0].type, len(elements))
     return lanes.insert(vector.FromElementsOp(elements, type_))
 
 
@@ -42,7 +43,8 @@ def filled(lanes: Lanes, element: SSAValue, length: int) -> SSAValue:
     """A piece that is one element, again and again."""
     if length == 1:
         return element
-    return lanes.insert(vector.BroadcastOp(element, lane_vector(element.type, length)))
+    type_ = simt.lanes_type(element.type, length)
+    return lanes.insert(vector.BroadcastOp(element, type_))
 
 
 def part(lanes: Lanes, piece: SSAValue, start: int, length: int) -> SSAValue:
@@ -150,7 +152,7 @@ def recast(lanes: Lanes, piece: SSAValue, element: Attribute) -> SSAValue:
         return piece
     length, rest = divmod(bit_width(have) * length_of(piece), bit_width(element))
     assert not rest
-    type_ = lane_vector(element, length)
+    type_ = simt.lanes_type(element, length)
     if length == length_of(piece):
         return lanes.insert(arith.BitcastOp(piece, type_))
     if length_of(piece) > 1 and length > 1:

@@ -16,7 +16,6 @@ from xdsl.dialects.builtin import (
     FloatTF32Type,
     IndexType,
     IntegerType,
-    VectorType,
     f32,
     i32,
     i64,
@@ -76,7 +75,7 @@ class LaneLayout:
     @property
     def types(self) -> tuple[Attribute, ...]:
         """The types of the pieces."""
-        return tuple(lane_vector(self.element, length) for length in self.lengths)
+        return tuple(simt.lanes_type(self.element, length) for length in self.lengths)
 
 
 def is_number(type_: Attribute) -> bool:
@@ -92,11 +91,6 @@ def lane_element(type_: Attribute) -> Attribute:
 def bits_of(element: Attribute) -> int:
     """Bits of an element, in a lane and in memory."""
     return bit_width(lane_element(element))
-
-
-def lane_vector(element: Attribute, length: int) -> Attribute:
-    """A piece: a vector, or the element if there is one."""
-    return element if length == 1 else VectorType(element, [length])
 
 
 def pieces(rows: int) -> tuple[int, ...]:
