@@ -5,14 +5,18 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from collections.abc import Callable
+from functools import wraps
 from itertools import islice
 from types import FrameType, TracebackType
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
 from xetl.errors import InternalError, LaunchError, XetlError
 from xetl.language.source_lines import lines_of_code
 
 E = TypeVar("E", bound=XetlError)
+P = ParamSpec("P")
+R = TypeVar("R")
 
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
@@ -35,6 +39,22 @@ def at_caller(error: E) -> E:
         _locate(error, frame)
     end = TracebackType(None, frame, frame.f_lasti, frame.f_lineno)
     return error.with_traceback(end)
+
+
+def errors_at_caller(function: Callable[P, R]) -> Callable[P, R]:
+    """The same function, whose errors have the line of the call: see `at_caller`.
+
+    For what is not called in a hurry: it is one more call.
+    """
+
+    @wraps(function)
+    def called(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(*args, **kwargs)
+        except XetlError as error:
+            raise at_caller(error) from None
+
+    return called
 
 
 def warn_at_caller(text: str, category: type[Warning]) -> None:

@@ -18,7 +18,7 @@ from xetl.imports import late
 from xetl.language.signature import ConstParam, Signature
 from xetl.language.source_lines import keep_lines
 from xetl.runtime import interpret, report
-from xetl.runtime.call_site import at_caller
+from xetl.runtime.call_site import at_caller, errors_at_caller
 from xetl.runtime.executables import (
     Executables,
     Found,
@@ -103,20 +103,19 @@ class Kernel:
             raise at_caller(error) from None
         return self._declared(*args, **keywords)
 
+    @errors_at_caller
     def bind(self, *args: Any, grid: GridSpec | None = None, **keywords: Any) -> Plan:
         """Check and compile now; calling the plan launches with the same arguments.
 
         A plan keeps the values that captured globals have now.
         """
-        try:
-            instead = self._no_grid("bound", "bind(..., grid=...)")
-            sizes = self._sizes(grid, args, keywords, instead)
-            wanted, place, found = self.prepare(args, keywords)
-            waits = keywords.get("wait", True)
-            return Plan(found.loaded, sizes, wanted, wanted.values, place, waits)
-        except XetlError as error:
-            raise at_caller(error) from None
+        instead = self._no_grid("bound", "bind(..., grid=...)")
+        sizes = self._sizes(grid, args, keywords, instead)
+        wanted, place, found = self.prepare(args, keywords)
+        waits = keywords.get("wait", True)
+        return Plan(found.loaded, sizes, wanted, wanted.values, place, waits)
 
+    @errors_at_caller
     def interpret(
         self,
         *args: Any,
@@ -138,18 +137,16 @@ class Kernel:
         Raises:
             CheckError: the first thing found; all arrays are as they were.
         """
-        try:
-            checks = interpret.checks_of(check)
-            interpret.refuse_other_backend(keywords)
-            instead = self._no_grid("interpreted", "interpret(..., grid=...)")
-            sizes = self._sizes(grid, args, keywords, instead)
-            backend, values = self._bind(args, {**keywords, **interpret.OPTIONS})
-            wanted = specialize(self._parameters, values)
-            loaded = self._load(wanted, backend, choose_target(backend)).loaded
-            interpret.run_checked(loaded, sizes, wanted.args, checks)
-        except XetlError as error:
-            raise at_caller(error) from None
+        checks = interpret.checks_of(check)
+        interpret.refuse_other_backend(keywords)
+        instead = self._no_grid("interpreted", "interpret(..., grid=...)")
+        sizes = self._sizes(grid, args, keywords, instead)
+        backend, values = self._bind(args, {**keywords, **interpret.OPTIONS})
+        wanted = specialize(self._parameters, values)
+        loaded = self._load(wanted, backend, choose_target(backend)).loaded
+        interpret.run_checked(loaded, sizes, wanted.args, checks)
 
+    @errors_at_caller
     def ir(
         self,
         stage: str | None = None,
@@ -158,22 +155,20 @@ class Kernel:
         **keywords: Any,
     ) -> str:
         """The text of a stage, of what a pass leaves, or ``"llvm"``, ``"asm"``."""
-        try:
-            if not isinstance(stage, str):
-                raise LaunchError(
-                    "`ir` was called without the name of a stage",
-                    code="X0812",
-                    help=f'write {self.fn.__name__}.ir("xetile", ...)',
-                )
-            shows = partial(compiler().has_stage, stage)
-            backend, values = self._bind_any(args, keywords, target, shows)
-            machine = choose_target(backend, target)
-            signature = specialize(self._parameters, values).signature
-            module = compiler().build(self.fn, signature, backend, machine)
-            return compiler().ir_at_stage(module, signature, backend, machine, stage)
-        except XetlError as error:
-            raise at_caller(error) from None
+        if not isinstance(stage, str):
+            raise LaunchError(
+                "`ir` was called without the name of a stage",
+                code="X0812",
+                help=f'write {self.fn.__name__}.ir("xetile", ...)',
+            )
+        shows = partial(compiler().has_stage, stage)
+        backend, values = self._bind_any(args, keywords, target, shows)
+        machine = choose_target(backend, target)
+        signature = specialize(self._parameters, values).signature
+        module = compiler().build(self.fn, signature, backend, machine)
+        return compiler().ir_at_stage(module, signature, backend, machine, stage)
 
+    @errors_at_caller
     def warmup(
         self, signature: str, *, target: str | None = None, **keywords: Any
     ) -> None:
@@ -185,11 +180,9 @@ class Kernel:
             target: the machine; by default the one launches use.
             keywords: compile-time values.
         """
-        try:
-            self._found([signature], keywords, target)
-        except XetlError as error:
-            raise at_caller(error) from None
+        self._found([signature], keywords, target)
 
+    @errors_at_caller
     def explain(
         self, *args: Any, target: str | None = None, **keywords: Any
     ) -> report.Explanation:
@@ -200,12 +193,10 @@ class Kernel:
             target: the machine; by default the one launches use.
             keywords: arguments by name, and ``backend=``.
         """
-        try:
-            found = self._found(args, keywords, target, with_lines=True)
-            return report.explain(self.fn, *found[:3], found[3].signature)
-        except XetlError as error:
-            raise at_caller(error) from None
+        found = self._found(args, keywords, target, with_lines=True)
+        return report.explain(self.fn, *found[:3], found[3].signature)
 
+    @errors_at_caller
     def stats(
         self,
         *args: Any,
@@ -214,33 +205,28 @@ class Kernel:
         **keywords: Any,
     ) -> report.Stats:
         """Sizes and times, those of a launch if there are arrays; as for `explain`."""
-        try:
-            name, machine, artifact, wanted = self._found(args, keywords, target)
-            # Of a description only defaults and numbers given by name have values.
-            given = wanted.args if len(wanted.args) == len(wanted.names) else None
-            sizes = None
-            if given and (grid is not None or self.grid is not None):
-                missing = self._no_grid("asked about", "stats(..., grid=...)")
-                sizes = self._sizes(grid, args, keywords, missing)
-            return report.stats(self.fn.__name__, name, machine, artifact, sizes, given)
-        except XetlError as error:
-            raise at_caller(error) from None
+        name, machine, artifact, wanted = self._found(args, keywords, target)
+        # Of a description only defaults and numbers given by name have values.
+        given = wanted.args if len(wanted.args) == len(wanted.names) else None
+        sizes = None
+        if given and (grid is not None or self.grid is not None):
+            missing = self._no_grid("asked about", "stats(..., grid=...)")
+            sizes = self._sizes(grid, args, keywords, missing)
+        return report.stats(self.fn.__name__, name, machine, artifact, sizes, given)
 
+    @errors_at_caller
     def numba(
         self, signature: str, *, grid: GridSpec | None = None, **keywords: Any
     ) -> Callable[..., None]:
         """A function that code of numba calls; ``signature`` as for `warmup`."""
-        try:
-            spec = self.grid if grid is None else grid
-            if spec is None:
-                raise self._no_grid("given to numba", "numba(..., grid=...)")
-            backend, values = self._bind_any([signature], keywords)
-            wanted = specialize(self._parameters, values)
-            found = self._executables.get(wanted, backend, choose_target(backend))
-            sizes = spec if callable(spec) else fixed(spec)
-            return found.loaded.executable.numba_call(self.fn.__name__, sizes)
-        except XetlError as error:
-            raise at_caller(error) from None
+        spec = self.grid if grid is None else grid
+        if spec is None:
+            raise self._no_grid("given to numba", "numba(..., grid=...)")
+        backend, values = self._bind_any([signature], keywords)
+        wanted = specialize(self._parameters, values)
+        found = self._executables.get(wanted, backend, choose_target(backend))
+        sizes = spec if callable(spec) else fixed(spec)
+        return found.loaded.executable.numba_call(self.fn.__name__, sizes)
 
     def signature_of(self, text: str, constants: Mapping[str, Any]) -> Signature:
         """What `warmup` would compile for."""
@@ -474,11 +460,9 @@ def kernel(
         LaunchError: a parameter has a reserved name, or the grid is wrong.
     """
 
+    @errors_at_caller
     def decorate(function: Callable[..., Any]) -> Kernel:
-        try:
-            return Kernel(function, grid, subgroups)
-        except XetlError as error:
-            raise at_caller(error) from None
+        return Kernel(function, grid, subgroups)
 
     if fn is None:
         return decorate

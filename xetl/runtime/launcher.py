@@ -12,7 +12,7 @@ from typing import Any, Protocol, cast
 from xetl.backend import Argument, ArrayView, Event, Place
 from xetl.errors import LaunchError, XetlError
 from xetl.runtime.arrays import locate
-from xetl.runtime.call_site import at_caller
+from xetl.runtime.call_site import at_caller, errors_at_caller
 from xetl.runtime.executables import Loaded
 from xetl.runtime.grid import Grid
 from xetl.runtime.native_calls import (
@@ -101,6 +101,7 @@ def _run_unmoved(fast: Callable[[], Any], tensors: Sequence[Any]) -> Any:
     return fast()
 
 
+@errors_at_caller
 def _run_checked(
     check: Callable[[], None],
     code: Loaded,
@@ -109,11 +110,8 @@ def _run_checked(
     place: Place | None,
     waits: object,
 ) -> Event | None:
-    try:
-        check()
-        return run(code, grid, args, place, waits)
-    except XetlError as error:
-        raise at_caller(error) from None
+    check()
+    return run(code, grid, args, place, waits)
 
 
 def _check_unchanged(names: Sequence[str], args: Sequence[Argument]) -> None:

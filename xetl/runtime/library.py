@@ -18,8 +18,8 @@ from xetl.dialects.text import (
     read_module,
 )
 from xetl.dialects.upstream import gpu
-from xetl.errors import IRError, MissingKernelError, XetlError, did_you_mean
-from xetl.runtime.call_site import at_caller
+from xetl.errors import IRError, MissingKernelError, did_you_mean
+from xetl.runtime.call_site import at_caller, errors_at_caller
 from xetl.runtime.text_kernel import TextKernel
 from xetl.runtime.usm import DEVICE_BACKEND
 
@@ -127,6 +127,7 @@ def _named(tables: _Tables) -> dict[str, Function]:
     return named
 
 
+@errors_at_caller
 def load_mlir(text: str) -> Library:
     """The kernels of a module of XeTile IR, or of XeGPU at subgroup level.
 
@@ -136,10 +137,7 @@ def load_mlir(text: str) -> Library:
     Raises:
         IRError: the text is wrong; the error has the line and column.
     """
-    try:
-        if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-            kind = type(text).__name__
-            raise IRError(f"a text was expected, found a {kind}", code="X0701")
-        return Library(text)
-    except XetlError as error:
-        raise at_caller(error) from None
+    if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        kind = type(text).__name__
+        raise IRError(f"a text was expected, found a {kind}", code="X0701")
+    return Library(text)

@@ -30,7 +30,7 @@ from xetl.language.signature import Signature
 from xetl.locks import ForkSafeLock
 from xetl.runtime import interpret, report
 from xetl.runtime.cache import disk_cache
-from xetl.runtime.call_site import at_caller
+from xetl.runtime.call_site import at_caller, errors_at_caller
 from xetl.runtime.executables import Loaded, choose_target, target_at
 from xetl.runtime.fingerprint import text_digest
 from xetl.runtime.grid import Grid, GridSpec, fixed
@@ -159,6 +159,7 @@ class TextKernel:
         except XetlError as error:
             raise at_caller(error) from None
 
+    @errors_at_caller
     def ir(self, stage: str = pipeline.FIRST_STAGE, *args: Any, **options: Any) -> str:
         """The text of a stage, of what a pass leaves, or ``"llvm"``, ``"asm"``.
 
@@ -167,18 +168,16 @@ class TextKernel:
             args: as in a launch, or none: then the types have to do.
             options: ``backend``, ``target`` and ``subgroups`` (a tuple).
         """
+        shows = partial(compiler.has_stage, stage)
+        given, counts, backend, target = self._asked(args, options, shows)
+        module = self._module(aliases_of(given.signature), counts)
+        wanted = (given.signature, backend, target, stage)
         try:
-            shows = partial(compiler.has_stage, stage)
-            given, counts, backend, target = self._asked(args, options, shows)
-            module = self._module(aliases_of(given.signature), counts)
-            wanted = (given.signature, backend, target, stage)
-            try:
-                return compiler.ir_at_stage(module, *wanted)
-            except Exception as error:
-                raise self._shown(refused(error, backend.name)) from None
-        except XetlError as error:
-            raise at_caller(error) from None
+            return compiler.ir_at_stage(module, *wanted)
+        except Exception as error:
+            raise self._shown(refused(error, backend.name)) from None
 
+    @errors_at_caller
     def explain(self, *args: Any, **options: Any) -> report.Explanation:
         """What became of each line: raised to BRGEMM, packed, or why not.
 
@@ -186,35 +185,29 @@ class TextKernel:
             args: as in a launch, or none: then the types have to do.
             options: ``backend``, ``target`` and ``subgroups`` (a tuple).
         """
-        try:
-            given, counts, backend, target = self._asked(args, options, None)
-            artifact = self._compiled(given, counts, backend, target)
-            where = self.name, FILE, self._text.split("\n")
-            return report.explain_text(*where, backend.name, target, artifact)
-        except XetlError as error:
-            raise at_caller(error) from None
+        given, counts, backend, target = self._asked(args, options, None)
+        artifact = self._compiled(given, counts, backend, target)
+        where = self.name, FILE, self._text.split("\n")
+        return report.explain_text(*where, backend.name, target, artifact)
 
+    @errors_at_caller
     def stats(
         self, *args: Any, grid: GridSpec | None = None, **options: Any
     ) -> report.Stats:
         """Sizes and times, those of a launch if there are arrays; as for `explain`."""
-        try:
-            asked = self._asked(args, options, None)
-            artifact = self._load(*asked).artifact
-            given, _, backend, target = asked
-            sizes = None if grid is None or not args else fixed(grid)
-            where = self.name, backend.name, target
-            return report.stats(*where, artifact, sizes, given.args if args else None)
-        except XetlError as error:
-            raise at_caller(error) from None
+        asked = self._asked(args, options, None)
+        artifact = self._load(*asked).artifact
+        given, _, backend, target = asked
+        sizes = None if grid is None or not args else fixed(grid)
+        where = self.name, backend.name, target
+        return report.stats(*where, artifact, sizes, given.args if args else None)
 
+    @errors_at_caller
     def warmup(self, **options: Any) -> None:
         """Compile for any arguments of these types; options as for `explain`."""
-        try:
-            self._load(*self._asked((), options, None))
-        except XetlError as error:
-            raise at_caller(error) from None
+        self._load(*self._asked((), options, None))
 
+    @errors_at_caller
     def bind(
         self,
         *args: Any,
@@ -223,14 +216,11 @@ class TextKernel:
         **options: Any,
     ) -> Plan:
         """Check and compile now; calling the plan launches with the same arguments."""
-        try:
-            sizes = self._sizes(grid, "bound", "bind(..., grid=...)")
-            counts = None if subgroups is None else fixed(subgroups)
-            given, place, loaded = self._prepared(counts, args, options)
-            waits = options.get("wait", True)
-            return Plan(loaded, sizes, given, given.values, place, waits)
-        except XetlError as error:
-            raise at_caller(error) from None
+        sizes = self._sizes(grid, "bound", "bind(..., grid=...)")
+        counts = None if subgroups is None else fixed(subgroups)
+        given, place, loaded = self._prepared(counts, args, options)
+        waits = options.get("wait", True)
+        return Plan(loaded, sizes, given, given.values, place, waits)
 
     def interpret(
         self,

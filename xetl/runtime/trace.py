@@ -17,7 +17,7 @@ from os import PathLike
 from typing import Any, NamedTuple
 
 from xetl.errors import LaunchError
-from xetl.runtime.call_site import at_caller
+from xetl.runtime.call_site import at_caller, errors_at_caller
 
 _DIMS = 3
 _SHOWN = 40
@@ -95,6 +95,7 @@ class TileTrace:
         rest = len(self.accesses) - _SHOWN
         return "\n".join([*lines, *([f"and {rest} more"] if rest > 0 else [])])
 
+    @errors_at_caller
     def picture(self, path: str | PathLike[str]) -> None:
         """Draw each matrix with the tiles on it, coloured from first to last.
 
@@ -104,10 +105,7 @@ class TileTrace:
         Raises:
             LaunchError: matplotlib is not installed, or nothing was traced.
         """
-        try:
-            self._figure().savefig(path, bbox_inches="tight")
-        except LaunchError as error:
-            raise at_caller(error) from None
+        self._figure().savefig(path, bbox_inches="tight")
 
     def _repr_svg_(self) -> str:
         """The picture, for notebooks."""

@@ -13,7 +13,7 @@ after:  %e = xetile.tile_mma %a, %b, %c
 from __future__ import annotations
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
 from xetl.dialects.upstream import arith
@@ -31,8 +31,9 @@ class FoldAddIntoMmaPass(Pass):
             _fold(add)
 
 
-def _fold(add: arith.AddfOp | arith.AddiOp) -> None:
-    for product, other in ((add.lhs, add.rhs), (add.rhs, add.lhs)):
+def _fold(add: Operation) -> None:
+    left, right = add.operands
+    for product, other in ((left, right), (right, left)):
         mma = _lone_product(product)
         if mma is None or other is product:
             continue

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from xetl.errors import LaunchError, XetlError, did_you_mean
-from xetl.runtime.call_site import at_caller
+from xetl.runtime.call_site import at_caller, errors_at_caller
 from xetl.runtime.kernel import Kernel
 from xetl.runtime.parameters import Parameters
 from xetl.runtime.tuning.config import DECLARED_WRONG, Config, all_configs, check_names
@@ -80,13 +80,11 @@ def autotune(
     except XetlError as error:
         raise at_caller(error) from None
 
+    @errors_at_caller
     def decorate(kernel: Kernel) -> CompletedKernel:
-        try:
-            fn = _checked_kernel(kernel, "autotune").fn
-            tuner = Tuner(fn, listed, names, options, prune, cache_results)
-            return CompletedKernel(kernel, tuner, None, (pre_hook, post_hook))
-        except XetlError as error:
-            raise at_caller(error) from None
+        fn = _checked_kernel(kernel, "autotune").fn
+        tuner = Tuner(fn, listed, names, options, prune, cache_results)
+        return CompletedKernel(kernel, tuner, None, (pre_hook, post_hook))
 
     return decorate
 
@@ -106,21 +104,19 @@ def heuristics(
         LaunchError: it is declared wrong.
     """
 
+    @errors_at_caller
     def decorate(kernel: Kernel) -> CompletedKernel:
-        try:
-            fn = _checked_kernel(kernel, "heuristics").fn
-            if not isinstance(cast("object", values), Mapping) or not all(
-                callable(each) for each in values.values()
-            ):
-                raise LaunchError(
-                    "`heuristics` takes functions by the name of a constant",
-                    code=DECLARED_WRONG,
-                    help='write {"EVEN": lambda args: args["A"].shape[1] % 64 == 0}',
-                )
-            check_names(Parameters.of(fn), values, "the heuristics")
-            return CompletedKernel(kernel, None, values)
-        except XetlError as error:
-            raise at_caller(error) from None
+        fn = _checked_kernel(kernel, "heuristics").fn
+        if not isinstance(cast("object", values), Mapping) or not all(
+            callable(each) for each in values.values()
+        ):
+            raise LaunchError(
+                "`heuristics` takes functions by the name of a constant",
+                code=DECLARED_WRONG,
+                help='write {"EVEN": lambda args: args["A"].shape[1] % 64 == 0}',
+            )
+        check_names(Parameters.of(fn), values, "the heuristics")
+        return CompletedKernel(kernel, None, values)
 
     return decorate
 

@@ -16,7 +16,7 @@ from xetl.backend import Event
 from xetl.errors import LaunchError, XetlError
 from xetl.language.signature import Signature, replaced
 from xetl.runtime import interpret, report
-from xetl.runtime.call_site import at_caller
+from xetl.runtime.call_site import at_caller, errors_at_caller
 from xetl.runtime.executables import Prepared, choose_target
 from xetl.runtime.grid import Grid, GridSpec, fixed
 from xetl.runtime.kernel import Kernel
@@ -300,22 +300,20 @@ class CompletedKernel(Kernel):
     ) -> Callable[..., Event | None]:
         return CompletingLauncher(self, grid)
 
+    @errors_at_caller
     def _known(
         self, args: Sequence[Any], keywords: Mapping[str, Any]
     ) -> dict[str, Any]:
         """As `completed`, without trials; what is given counts more than a config."""
-        try:
-            if len(args) == 1 and isinstance(args[0], str):
-                return self._of_text(args[0], keywords)
-            call = self._call(args, keywords, 1)
-            if call is None:
-                return self._anything(keywords)
-            config = Config() if self.tuner is None else self.tuner.known(call)
-            given = {k: v for k, v in keywords.items() if k in config.kwargs}
-            config = Config({**config.kwargs, **given})
-            return {**config.kwargs, **call.computed(config), **keywords}
-        except XetlError as error:
-            raise at_caller(error) from None
+        if len(args) == 1 and isinstance(args[0], str):
+            return self._of_text(args[0], keywords)
+        call = self._call(args, keywords, 1)
+        if call is None:
+            return self._anything(keywords)
+        config = Config() if self.tuner is None else self.tuner.known(call)
+        given = {k: v for k, v in keywords.items() if k in config.kwargs}
+        config = Config({**config.kwargs, **given})
+        return {**config.kwargs, **call.computed(config), **keywords}
 
     def _of_text(self, text: str, keywords: Mapping[str, Any]) -> dict[str, Any]:
         """Of arguments that a signature string describes, by the first config."""

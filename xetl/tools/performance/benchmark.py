@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 from xetl.errors import LaunchError
-from xetl.runtime.call_site import at_caller
+from xetl.runtime.call_site import errors_at_caller
 
 WRONG = "X0850"
 
@@ -45,6 +45,7 @@ class Benchmark:
         LaunchError: something is missing, or is not known.
     """
 
+    @errors_at_caller
     def __init__(
         self,
         *,
@@ -60,32 +61,29 @@ class Benchmark:
         bytes: Callable[..., float] | None = None,
         **triton: Any,
     ) -> None:
-        try:
-            names = x if x is not None else triton.pop("x_names", None)
-            points = values if values is not None else triton.pop("x_vals", None)
-            keys = lines if lines is not None else triton.pop("line_vals", None)
-            if names is None or points is None or keys is None:
-                raise _wrong("`Benchmark` needs x=, values= and lines=")
-            self.x = [names] if isinstance(names, str) else list(names)
-            self.lines = _labels(keys, triton.pop("line_names", None))
-            self.points = [_point(self.x, each) for each in points]
-            self.line = line or cast("str | None", triton.pop("line_arg", None))
-            self.name = name or str(triton.pop("plot_name", "") or "benchmark")
-            self.label = str(triton.pop("xlabel", "") or ", ".join(self.x))
-            self.unit = unit or str(triton.pop("ylabel", "") or "ms")
-            self.log = bool(log or triton.pop("x_log", False))
-            self.log_y = bool(triton.pop("y_log", False))
-            self.args = dict(args or {})
-            self.flops = flops
-            self.bytes = bytes
-            styles: Sequence[tuple[str, str]] = triton.pop("styles", None) or ()
-            self.styles = list(styles)
-            for unknown in triton:
-                raise _wrong(f"`Benchmark` has no `{unknown}`")
-            if not self.points or not self.lines:
-                raise _wrong("`Benchmark` has nothing to measure")
-        except LaunchError as error:
-            raise at_caller(error) from None
+        names = x if x is not None else triton.pop("x_names", None)
+        points = values if values is not None else triton.pop("x_vals", None)
+        keys = lines if lines is not None else triton.pop("line_vals", None)
+        if names is None or points is None or keys is None:
+            raise _wrong("`Benchmark` needs x=, values= and lines=")
+        self.x = [names] if isinstance(names, str) else list(names)
+        self.lines = _labels(keys, triton.pop("line_names", None))
+        self.points = [_point(self.x, each) for each in points]
+        self.line = line or cast("str | None", triton.pop("line_arg", None))
+        self.name = name or str(triton.pop("plot_name", "") or "benchmark")
+        self.label = str(triton.pop("xlabel", "") or ", ".join(self.x))
+        self.unit = unit or str(triton.pop("ylabel", "") or "ms")
+        self.log = bool(log or triton.pop("x_log", False))
+        self.log_y = bool(triton.pop("y_log", False))
+        self.args = dict(args or {})
+        self.flops = flops
+        self.bytes = bytes
+        styles: Sequence[tuple[str, str]] = triton.pop("styles", None) or ()
+        self.styles = list(styles)
+        for unknown in triton:
+            raise _wrong(f"`Benchmark` has no `{unknown}`")
+        if not self.points or not self.lines:
+            raise _wrong("`Benchmark` has nothing to measure")
 
     @property
     def knows_work(self) -> bool:

@@ -16,7 +16,7 @@ from typing import Any
 
 from xetl.errors import LaunchError, XetlError
 from xetl.imports import import_whole
-from xetl.runtime.call_site import at_caller
+from xetl.runtime.call_site import at_caller, errors_at_caller
 from xetl.tools.output import replace_files, why_not_written
 from xetl.tools.performance.benchmark import WRONG, Benchmark, Point, Value
 from xetl.tools.performance.peak import Peak, measure_peak
@@ -55,6 +55,7 @@ class Report:
         """The function itself."""
         return self.fn(*args, **keywords)
 
+    @errors_at_caller
     def run(
         self,
         show: bool = False,
@@ -88,26 +89,23 @@ class Report:
         Raises:
             LaunchError: a file cannot be written, or something is missing for it.
         """
-        try:
-            shows = show or show_plots
-            files = [csv, png, None if isinstance(roofline, bool) else roofline]
-            _check_files([*files, save_path and Path(save_path) / "x"])
-            if shows or png or files[2] or save_path:
-                _check_plots([png, files[2]])
-            if roofline and not all(each.knows_work for each in self.benchmarks):
-                raise LaunchError(
-                    "a roofline needs the work of a call",
-                    code=WRONG,
-                    help="give the benchmark flops= and bytes=, functions of its x",
-                )
-            found: list[list[Row]] = []
-            for index, each in enumerate(self.benchmarks):
-                outputs = _outputs(files, save_path, each.name, index)
-                peak = measure_peak(dtype) if roofline else None
-                found.append(self._run_one(each, outputs, peak, shows, print_data))
-            return found
-        except XetlError as error:
-            raise at_caller(error) from None
+        shows = show or show_plots
+        files = [csv, png, None if isinstance(roofline, bool) else roofline]
+        _check_files([*files, save_path and Path(save_path) / "x"])
+        if shows or png or files[2] or save_path:
+            _check_plots([png, files[2]])
+        if roofline and not all(each.knows_work for each in self.benchmarks):
+            raise LaunchError(
+                "a roofline needs the work of a call",
+                code=WRONG,
+                help="give the benchmark flops= and bytes=, functions of its x",
+            )
+        found: list[list[Row]] = []
+        for index, each in enumerate(self.benchmarks):
+            outputs = _outputs(files, save_path, each.name, index)
+            peak = measure_peak(dtype) if roofline else None
+            found.append(self._run_one(each, outputs, peak, shows, print_data))
+        return found
 
     def _run_one(
         self,
