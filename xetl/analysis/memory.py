@@ -160,7 +160,8 @@ def acts(op: Operation) -> bool:
         return not op.results or not _is_removable(op)
     if op.has_trait(IsTerminator):  # `scf.reduce` has regions
         return True
-    return _may_not_end(op) or not _has_reads_only(op)
+    may_not_end = bool(operations_in(op, scf.WhileOp))
+    return may_not_end or not _has_reads_only(op)
 
 
 def is_second_barrier(op: Operation) -> bool:
@@ -185,7 +186,3 @@ def _is_removable(op: Operation) -> bool:
 def _has_reads_only(op: Operation) -> bool:
     effects = get_effects(op)
     return effects is not None and {effect.kind for effect in effects} <= _READ
-
-
-def _may_not_end(op: Operation) -> bool:
-    return bool(operations_in(op, scf.WhileOp))

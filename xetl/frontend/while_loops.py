@@ -210,10 +210,11 @@ class _WhileLoop:
         return runtime(ctx, ctx.scope.bindings.pop(_TEST).value), False
 
     def _never_ends(self) -> CompileError:
+        node = self.node
         return self.ctx.error(
             "X0610",
             "this loop never ends",
-            _test_of(self.node),
+            node.test if isinstance(node, ast.While) else node.iter,
             help="leave it with `break` or `return`, or give it a condition",
         )
 
@@ -301,7 +302,3 @@ class _WhileLoop:
 
 def _set_by_test(node: ast.For | ast.While) -> set[str]:
     return assigned_names([node.test]) if isinstance(node, ast.While) else set()
-
-
-def _test_of(node: ast.For | ast.While) -> ast.expr:
-    return node.test if isinstance(node, ast.While) else node.iter

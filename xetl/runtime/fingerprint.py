@@ -156,6 +156,7 @@ def base_of(
 def _versions(backend: BackendBase, target: str) -> dict[str, str]:
     """Our own code, and what the backend adds."""
     owner = type(backend).__module__.partition(".")[0]
+    is_stepped = backend.stops_at_breakpoints and is_debugged()
     return {
         "format": _FORMAT,
         "version": xetl.__version__,
@@ -164,12 +165,8 @@ def _versions(backend: BackendBase, target: str) -> dict[str, str]:
         "machine": backend.cache_key(target),
         "target": target,
         **_override(),
-        **({"stepped": "yes"} if _is_stepped(backend) else {}),
+        **({"stepped": "yes"} if is_stepped else {}),
     }
-
-
-def _is_stepped(backend: BackendBase) -> bool:
-    return backend.stops_at_breakpoints and is_debugged()
 
 
 def _override() -> dict[str, str]:

@@ -233,7 +233,7 @@ def _said(
     found.sort(key=lambda remark: (remark.file != file, remark.file, remark.line))
     known = {name: artifact.meta.get(name) for name in MEASURES}
     figures = {name: value for name, value in known.items() if value is not None}
-    return tuple(_unique(found)), figures
+    return tuple(each for each, _ in groupby(found)), figures
 
 
 def stats(
@@ -272,7 +272,3 @@ def _remark(
     where = file or kernel_file
     source = line_of(where, line).rstrip("\n") if line else ""
     return Remark(line, topic, text, where, source)
-
-
-def _unique(remarks: Sequence[Remark]) -> list[Remark]:
-    return [remark for remark, _ in groupby(remarks)]

@@ -116,13 +116,10 @@ def _cache() -> Iterator[Finding]:
 def _launches() -> Iterator[Finding]:
     """Which backend and target a launch on host arrays uses."""
     with suppress(XetlError):  # of a wrong setting, which was named already
-        yield _default_launch()
-
-
-def _default_launch() -> Finding:
-    chosen = INTERPRETER if config.interpret else config.backend or DEFAULT_BACKEND
-    target = f" for target `{config.target}`" if config.target else ""
-    return Finding("launches", f"on backend `{chosen}`{target}, unless they say more")
+        chosen = INTERPRETER if config.interpret else config.backend or DEFAULT_BACKEND
+        target = f" for target `{config.target}`" if config.target else ""
+        what = f"on backend `{chosen}`{target}, unless they say more"
+        yield Finding("launches", what)
 
 
 def _of_backend(name: str) -> Sequence[Finding]:

@@ -134,9 +134,9 @@ class _Linker:
             self._relax(place, symbol)
         elif kind not in _RELATIVE:
             name = _NAMES.get(kind, f"relocation {kind}")
+            what = symbol.name or self.sections[symbol.section].name
             raise InternalError(
-                f"the code needs {name} of `{self._describe(symbol)}`: "
-                "it is not position-independent"
+                f"the code needs {name} of `{what}`: it is not position-independent"
             )
         width = _RELATIVE.get(kind, 4)
         value = self._address(symbol) + addend - place
@@ -178,9 +178,6 @@ class _Linker:
             stub = _STUB + (2).to_bytes(4, "little")
             self.code.extend(stub.ljust(_STUB_SIZE, b"\0"))
         return self.imports[name]
-
-    def _describe(self, symbol: _Symbol) -> str:
-        return symbol.name or self.sections[symbol.section].name
 
 
 def _read_sections(obj: bytes) -> list[_Section]:

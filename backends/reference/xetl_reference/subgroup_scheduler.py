@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from xetl.errors import CheckError, XetlError
+from xetl.errors import CheckError
 from xetl_reference.findings import at_operation, line_of
 
 
@@ -132,12 +132,9 @@ class SubgroupScheduler:
         ops = set(standing.values())
         (op, *others) = ops
         if others or op.name != "gpu.barrier" or len(standing) < len(self._turns):
-            self._failure = self._stuck(standing)
+            ended = sorted(set(range(len(self._turns))) - standing.keys())
+            self._failure = stuck(standing, ended, self._program)
         self._waiting.clear()
-
-    def _stuck(self, standing: dict[int, Any]) -> XetlError:
-        ended = sorted(set(range(len(self._turns))) - standing.keys())
-        return stuck(standing, ended, self._program)
 
 
 Position = tuple[int, int, int]

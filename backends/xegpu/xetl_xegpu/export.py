@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
@@ -54,13 +53,15 @@ def export(module: ModuleOp, signature: Signature, target: str, name: str) -> Ex
     codes = [artifact.payload[kernel.spirv] for kernel in facts.kernels]
     endings = [_SUFFIX, *[f".any{_SUFFIX}"] * (len(codes) - 1)]
     params = [p for p in signature.params if not isinstance(p, ConstParam)]
+    pairs = zip(params, facts.arguments)
+    words = [word for param, of in pairs for word in _words(param.name, of)]
     described = {
         "format": "SPIR-V, for OpenCL and Level Zero",
         "kernels": [
             _kernel(kernel, ending, facts, params)
             for kernel, ending in zip(facts.kernels, endings)
         ],
-        "words": [*_all_words(params, facts), _READ_ONLY],
+        "words": [*words, _READ_ONLY],
         "slm_bytes": facts.slm_bytes,
         "grf": facts.grf,
         "build_options": {
@@ -146,13 +147,6 @@ _BLOCKS = (
     f"{limits.LEAST_PITCH} bytes or more apart in steps of {limits.PITCH_STEP}, "
     f"and less than {limits.LIMIT} of rows and bytes of a row"
 )
-
-
-def _all_words(
-    params: list[ArrayParam | ScalarParam], facts: CodeFacts
-) -> Iterator[str]:
-    for param, argument in zip(params, facts.arguments):
-        yield from _words(param.name, argument)
 
 
 def _words(name: str, argument: ArgumentFacts) -> list[str]:

@@ -55,10 +55,6 @@ def _check_kind(kind: CombiningKindAttr, element: Attribute) -> None:
     check(kind_fits(kind.kind, element), text, kind.kind, element)
 
 
-def _kind_attr(kind: str | CombiningKindAttr) -> CombiningKindAttr:
-    return CombiningKindAttr(kind) if isinstance(kind, str) else kind
-
-
 class ReductionOp(XetlOp, name="vector.reduction"):
     """All elements of a vector of rank 1 combined, and ``acc`` too."""
 
@@ -178,7 +174,6 @@ class ContractOp(XetlOp, name="vector.contract"):
         acc: Value,
         indexing_maps: Sequence[Sequence[int]],
         iterator_types: Sequence[str],
-        kind: str | CombiningKindAttr = "add",
         **common: Unpack[Common],
     ) -> None:
         rank = len(iterator_types)
@@ -186,7 +181,7 @@ class ContractOp(XetlOp, name="vector.contract"):
             *(lhs, rhs, acc),
             indexing_maps=ArrayAttr([_map(m, rank) for m in indexing_maps]),
             iterator_types=ArrayAttr([IteratorTypeAttr(t) for t in iterator_types]),
-            kind=_kind_attr(kind),
+            kind=CombiningKindAttr("add"),
             **common,
         )
 

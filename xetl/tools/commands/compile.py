@@ -6,7 +6,6 @@ import re
 import shlex
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -70,7 +69,7 @@ def command(
     the best that runs is taken.
     """
     found = asked(place, words, target, backend)
-    called = name or _own_name(found.kernel)
+    called = name or getattr(found.kernel, "name", None) or found.kernel.__name__
     if not re.fullmatch(r"[A-Za-z_]\w*", called, re.ASCII):
         why = f"`{called}` is no name in C; give another with --name"
         raise click.BadParameter(why, param_hint="--name")
@@ -90,10 +89,6 @@ def command(
     write_files(files)
     wrote = list(map(str, files))
     show({"wrote": wrote}, (f"wrote {path}" for path in wrote), as_json)
-
-
-def _own_name(kernel: Any) -> str:
-    return getattr(kernel, "name", None) or kernel.__name__
 
 
 def _read(words: str, target: str | None, backend: str | None) -> Asked:

@@ -65,12 +65,8 @@ class Distributor:
             if rule is None:
                 keep_without_maps(op)
             else:
-                self.retire(op)
+                self._replaced.append(op)
                 rule(self, op)
-
-    def retire(self, op: Operation) -> None:
-        """Remove an operation when all is done: what stands for it has been added."""
-        self._replaced.append(op)
 
     def keep(self, op: Operation) -> None:
         """Let the operation that is being replaced stay after all."""

@@ -71,7 +71,9 @@ def _pairs(body: Block) -> list[_Pair]:
         ends = [use for use in uses if isinstance(use, TileConfigOp)]
         if len(ends) != 2 or len(uses) != 2:
             continue
-        setup, reset = sorted(ends, key=lambda end: not _is_setup(end))
+        setup, reset = sorted(
+            ends, key=lambda end: SETUP not in _dispatch(end).flag_names()
+        )
         found.append(_Pair(op, setup, reset, _shape(setup)))
     return found
 
@@ -90,10 +92,6 @@ def _dispatch(op: TileConfigOp) -> TileConfigDispatchOp:
     owner = op.kernel.owner
     assert isinstance(owner, TileConfigDispatchOp)
     return owner
-
-
-def _is_setup(op: TileConfigOp) -> bool:
-    return SETUP in _dispatch(op).flag_names()
 
 
 def _shape(op: TileConfigOp) -> tuple[int, ...]:

@@ -289,12 +289,8 @@ def _whole_vectors(block: Block) -> Value:
     """How many minors are in vectors that are wholly valid."""
     builder = block.builder
     both = builder.minimum(block.minor, block.valid_minor)
-    return _not_below_0(builder, builder.and_(both, -block.lanes))
-
-
-def _not_below_0(builder: Builder, value: Value) -> Value:
-    is_negative = builder.icmp_signed("<", value, 0)
-    return builder.select(is_negative, 0, value)
+    whole = builder.and_(both, -block.lanes)
+    return builder.select(builder.icmp_signed("<", whole, 0), 0, whole)
 
 
 def _copy_vector(

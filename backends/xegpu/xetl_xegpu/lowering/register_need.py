@@ -69,12 +69,9 @@ def values_of_lanes(kernel: simt.FuncOp) -> set[SSAValue]:
             found.update(results)
         elif not isinstance(op, vector.BroadcastOp):
             # Of a loop nobody has looked at what it yields: numbers are few.
-            found.update(each for each in results if _is_data(each))
+            kinds = VectorType | AnyFloat
+            found.update(each for each in results if isinstance(each.type, kinds))
     return found
-
-
-def _is_data(value: SSAValue) -> bool:
-    return isinstance(value.type, VectorType | AnyFloat)
 
 
 class _Live:

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from xetl.analysis.uniformity import find_divergence
 from xetl.dialects.memref_layout import constant_index
@@ -138,12 +138,8 @@ def _count(op: Operation, met: set[Turn]) -> int:
     """How many barriers an operation leaves in the block it stands in."""
     if isinstance(op, scf.IfOp):
         blocks = [block for region in op.regions for block in region.blocks]
-        return max((_in_block(block, met) for block in blocks), default=0)
+        return max((sum(_count(o, met) for o in b.ops) for b in blocks), default=0)
     return int(op in met)
-
-
-def _in_block(block: Block, met: set[Turn]) -> int:
-    return sum(_count(op, met) for op in block.ops)
 
 
 def first_out_of_order(meetings: Sequence[Meeting]) -> Meeting | None:
