@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
+from xetl.dialects.memref_layout import constant_index
 from xetl.dialects.upstream import scf
 
 
@@ -89,3 +90,12 @@ def carried_together(op: Operation) -> Iterator[tuple[SSAValue, ...]]:
             yield from zip(yielded(before), after.args, op.results)
         case _:
             pass
+
+
+def constant_trips(loop: scf.ForOp) -> int | None:
+    """How often a loop runs, where its bounds and its step are constants."""
+    bounds = loop.lower_bound, loop.upper_bound, loop.step
+    lower, upper, step = (constant_index(each) for each in bounds)
+    if lower is None or upper is None or step is None or step <= 0:
+        return None
+    return max(0, -(-(upper - lower) // step))

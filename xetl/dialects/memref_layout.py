@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import prod
+
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     AffineMapAttr,
@@ -64,6 +67,11 @@ def strides_of(type_: MemRefType[Attribute]) -> list[int | None] | None:
         extent = shape[dim]
         step = None if step is None or extent == DYNAMIC_INDEX else step * extent
     return strides
+
+
+def row_major(shape: Sequence[int]) -> tuple[int, ...]:
+    """The strides, in elements, of memory without gaps."""
+    return tuple(prod(shape[dim + 1 :]) for dim in range(len(shape)))
 
 
 def has_static_layout(type_: MemRefType[Attribute]) -> bool:

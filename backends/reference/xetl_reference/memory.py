@@ -14,7 +14,7 @@ import numpy as np
 from xdsl.dialects.builtin import DYNAMIC_INDEX
 
 from xetl.dialects.base import ints_of
-from xetl.dialects.memref_layout import memory_space_of, strides_of
+from xetl.dialects.memref_layout import memory_space_of, row_major, strides_of
 from xetl.errors import InternalError
 from xetl_reference.combining import combine
 from xetl_reference.plan import PROGRAM, Builder, Frame, Plan, Step
@@ -300,16 +300,9 @@ def _view(op: Any) -> Function:
         extents = tuple(next(rest) if n == DYNAMIC_INDEX else n for n in shape)
         memory = Memory(source.memory.data, source.memory.origin + shift)
         memory.shadow = source.memory.shadow
-        return View(memory, dtype, 0, extents, _row_major(extents))
+        return View(memory, dtype, 0, extents, row_major(extents))
 
     return run
-
-
-def _row_major(shape: Sequence[int]) -> tuple[int, ...]:
-    strides = [1]
-    for size in reversed(shape[1:]):
-        strides.insert(0, strides[0] * size)
-    return tuple(strides[: len(shape)])
 
 
 def _metadata(op: Any) -> Function:
@@ -345,7 +338,7 @@ def allocate(type_: Any, sizes: Sequence[int]) -> View:
     shape = tuple(next(rest) if n == DYNAMIC_INDEX else n for n in shape_of(type_))
     known = strides_of(type_) or [None] * len(shape)
     if None in known:
-        strides = _row_major(shape)
+        strides = row_major(shape)
     else:
         strides = tuple(stride for stride in known if stride is not None)
     dtype = dtype_of(type_)

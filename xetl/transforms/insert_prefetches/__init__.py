@@ -38,12 +38,13 @@ from xdsl.dialects.builtin import IndexType, ModuleOp
 from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from xetl.analysis.control_flow import constant_trips
 from xetl.analysis.memory import is_pure, may_alias, roots_of, written_memory
 from xetl.devices import ROW_BYTES, Device, find_device
 from xetl.dialects import xetile
 from xetl.dialects.base import vector_type
 from xetl.dialects.kinds_of_types import is_memref
-from xetl.dialects.memref_layout import constant_index, strides_of
+from xetl.dialects.memref_layout import strides_of
 from xetl.dialects.upstream import arith, gpu, scf
 from xetl.dialects.upstream.elementwise import bit_width
 from xetl.dialects.walk import operations_in
@@ -101,7 +102,7 @@ def choose_distance(
     room = _room(tiles, subgroups, device)
     if room <= wanted:
         wanted, why = room - 1, f"the first cache has room for {room} steps"
-    length = _constant_length(loop)
+    length = constant_trips(loop)
     if length is not None and length <= wanted:
         wanted, why = length - 1, f"the loop has {length} steps"
     return Distance(max(wanted, 0), why)
@@ -124,15 +125,6 @@ def _room(tiles: Sequence[xetile.TileType], subgroups: int, device: Device) -> i
     step = sum(prod(t.shape) * bit_width(t.element_type) // 8 for t in tiles)
     sharers = max(1, device.most_subgroups // subgroups)
     return device.core_memory_bytes // max(1, step * sharers)
-
-
-def _constant_length(loop: scf.ForOp) -> int | None:
-    lower, upper, step = map(
-        constant_index, (loop.lower_bound, loop.upper_bound, loop.step)
-    )
-    if lower is None or upper is None or not step:
-        return None
-    return max(0, -(-(upper - lower) // step))
 
 
 def share_of(tile: SSAValue, device: Device) -> xetile.TileType:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from xdsl.ir import Block, Operation, SSAValue
 
 from xetl.analysis.affine import is_defined_outside
+from xetl.analysis.control_flow import constant_trips
 from xetl.codegen.emitter import constant
 from xetl.codegen.types import Value
 from xetl.dialects.memref_layout import constant_index
@@ -46,7 +47,7 @@ def emit_nanoseconds(em: KernelEmitter, op: scf.ParallelOp) -> Value:
         step = constant_index(loop.step) or 0
         ends = loop.lower_bound, loop.upper_bound
         is_known = all(is_defined_outside(each, op) for each in ends)
-        if _static_trips(loop) is not None or step <= 0 or not is_known:
+        if constant_trips(loop) is not None or step <= 0 or not is_known:
             continue
         if loop.results:
             remark(loop, "threads", _ONE_THREAD)
@@ -62,7 +63,7 @@ def _loops(block: Block, times: int = 1) -> Iterator[tuple[scf.ForOp, int]]:
     for loop in block.ops:
         if isinstance(loop, scf.ForOp) and IS_PROGRAMS not in loop.attributes:
             yield loop, times
-            trips = _static_trips(loop)
+            trips = constant_trips(loop)
             if trips is not None:
                 yield from _loops(loop.body.block, times * trips)
 
@@ -91,7 +92,7 @@ def _cost(op: Operation) -> int:
 
 
 def _trips(loop: scf.ForOp) -> int:
-    known = _static_trips(loop)
+    known = constant_trips(loop)
     if known is not None:
         return known
     step = constant_index(loop.step)
@@ -99,14 +100,6 @@ def _trips(loop: scf.ForOp) -> int:
     if step is None or step <= 0 or most is None:
         return _UNKNOWN_TRIPS
     return min(_UNKNOWN_TRIPS, -(-most // step))
-
-
-def _static_trips(loop: scf.ForOp) -> int | None:
-    bounds = loop.lower_bound, loop.upper_bound, loop.step
-    lower, upper, step = (constant_index(each) for each in bounds)
-    if lower is None or upper is None or step is None or step <= 0:
-        return None
-    return max(0, -(-(upper - lower) // step))
 
 
 def _most_between(lower: SSAValue, upper: SSAValue) -> int | None:

@@ -28,6 +28,7 @@ from dataclasses import dataclass, replace
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Block, Operation, SSAValue
 
+from xetl.analysis.affine import is_defined_outside
 from xetl.codegen.types import I32, Value, ll
 from xetl.dialects.upstream import scf
 from xetl_xegpu import simt
@@ -141,19 +142,13 @@ def _may_keep(op: BlockOp) -> bool:
     if _stands_beside(op, simt.ReduceOp):
         return False  # [measured] some attention kernels spill 768 bytes by it
     matrix = (op.base, op.width, op.height, op.pitch)
-    return all(_is_outside(value, loop) for value in matrix)
+    return all(is_defined_outside(value, loop) for value in matrix)
 
 
 def _stands_beside(op: BlockOp, kind: type[Operation]) -> bool:
     """Whether there are operations of a kind in the block of ``op``."""
     block = op.parent
     return block is not None and any(isinstance(each, kind) for each in block.ops)
-
-
-def _is_outside(value: SSAValue | Operation, loop: Operation) -> bool:
-    """Whether a value is made outside of a loop."""
-    owner = SSAValue.get(value).owner
-    return not loop.is_ancestor(owner)
 
 
 def _kept(em: KernelEmitter, op: BlockOp) -> Value:
@@ -168,7 +163,7 @@ def _kept(em: KernelEmitter, op: BlockOp) -> Value:
     assert end is not None
     b.position_before(end)
     places = {"X": SSAValue.get(op.x), "Y": SSAValue.get(op.y)}
-    moving = {axis: p for axis, p in places.items() if not _is_outside(p, loop)}
+    moving = {axis: p for axis, p in places.items() if not is_defined_outside(p, loop)}
     pointer = _made(em, op, moving)
     b.position_at_end(inside)
     for axis, place in moving.items():

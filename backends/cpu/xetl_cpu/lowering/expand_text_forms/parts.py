@@ -11,6 +11,7 @@ from xdsl.ir import Operation, SSAValue
 
 from xetl.dialects.base import Index, ints_of, vector_type
 from xetl.dialects.kinds_of_types import is_dense, is_vector
+from xetl.dialects.memref_layout import row_major
 from xetl.dialects.upstream import arith, memref, vector
 from xetl.ir.builder import Builder
 from xetl.transforms.legalize_vectors.shapes import (
@@ -32,7 +33,7 @@ def _shape(value: SSAValue) -> tuple[int, ...]:
 
 
 def _transpose(op: vector.TransposeOp) -> None:
-    w, steps = Builder.before(op), scratch.row_major(_shape(op.source))
+    w, steps = Builder.before(op), row_major(_shape(op.source))
     strides = [steps[dim] for dim in op.dims]
     replace_by(op, scratch.take(w, op.source, _shape(op.result), strides))
 
@@ -52,7 +53,7 @@ def broadcast(w: Builder, source: SSAValue, shape: Sequence[int]) -> SSAValue:
         return found
     have = _shape(source)
     have = (*[1] * (len(shape) - len(have)), *have)
-    steps = zip(scratch.row_major(have), have, shape)
+    steps = zip(row_major(have), have, shape)
     strides = [step if old == new else 0 for step, old, new in steps]
     return scratch.take(w, source, shape, strides)
 
@@ -80,7 +81,7 @@ def _bitcast(op: vector.BitcastOp) -> None:
 def _offset(w: Builder, shape: Sequence[int], position: Sequence[Index]) -> Index:
     """How far from the first element a position is."""
     offset: Index = 0
-    for place, step in zip(position, scratch.row_major(shape)):
+    for place, step in zip(position, row_major(shape)):
         offset = w.plus(offset, w.times(place, step))
     return offset
 
@@ -90,7 +91,7 @@ def _extract(op: vector.ExtractOp) -> None:
     offset = _offset(w, shape, position)
     if is_vector(op.result.type):
         rest = shape[len(position) :]
-        new = scratch.take(w, op.source, rest, scratch.row_major(rest), offset)
+        new = scratch.take(w, op.source, rest, row_major(rest), offset)
         replace_by(op, cast(w, new, _shape(op.result)))
     elif isinstance(offset, int):
         matrix = as_matrix(w, op.source)
@@ -108,7 +109,7 @@ def _insert(op: vector.InsertOp) -> None:
     offset = _offset(w, shape, position)
     if is_vector(op.value.type):
         part = _shape(op.value)
-        scratch.put(w, op.value, memory, scratch.row_major(part), offset)
+        scratch.put(w, op.value, memory, row_major(part), offset)
     else:
         w.add(memref.StoreOp(op.value, memory, [w.index(offset)]))
     replace_by(op, scratch.fill(w, memory, shape))
@@ -121,7 +122,7 @@ def _extract_strided_slice(op: vector.ExtractStridedSliceOp) -> None:
     if len(shape) <= 2 and set(steps) == {1}:
         return
     w = Builder.before(op)
-    strides = [a * b for a, b in zip(scratch.row_major(shape), steps)]
+    strides = [a * b for a, b in zip(row_major(shape), steps)]
     offset = _offset(w, shape, offsets)
     replace_by(op, scratch.take(w, op.source, _shape(op.result), strides, offset))
 
@@ -130,7 +131,7 @@ def _insert_strided_slice(op: vector.InsertStridedSliceOp) -> None:
     w, shape = Builder.before(op), _shape(op.dest)
     memory = scratch.spill(w, op.dest)
     part = _shape(op.value)
-    steps = scratch.row_major(shape)[len(shape) - len(part) :]
+    steps = row_major(shape)[len(shape) - len(part) :]
     strides = [a * b for a, b in zip(steps, _strides(op))]
     offset = _offset(w, shape, op.offsets)
     scratch.put(w, op.value, memory, strides, offset)
@@ -148,8 +149,8 @@ def _shuffle(op: vector.ShuffleOp) -> None:
     size, element = prod(shape[1:]), op.result.type.element_type
     first = _shape(op.v1)[0]
     both = scratch.allocate(w, (first + _shape(op.v2)[0]) * size, element)
-    scratch.put(w, op.v1, both, scratch.row_major(_shape(op.v1)))
-    scratch.put(w, op.v2, both, scratch.row_major(_shape(op.v2)), first * size)
+    scratch.put(w, op.v1, both, row_major(_shape(op.v1)))
+    scratch.put(w, op.v2, both, row_major(_shape(op.v2)), first * size)
     target = scratch.allocate(w, prod(shape), element)
     for start, length, step in runs(mask):
         source = scratch.Place(both, mask[start] * size, (step * size, 1))

@@ -17,6 +17,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
 from xetl.dialects.base import Index, vector_type
+from xetl.dialects.memref_layout import row_major
 from xetl.dialects.upstream import memref, scf
 from xetl.dialects.xetile import InitTileOp, LoadTileOp, StoreTileOp, TileType
 from xetl.ir.builder import Builder
@@ -62,11 +63,6 @@ class Place:
     memory: SSAValue
     offset: Index
     strides: tuple[Index, ...]
-
-
-def row_major(shape: Sequence[int]) -> tuple[int, ...]:
-    """The strides of elements one behind the other."""
-    return tuple(prod(shape[dim + 1 :]) for dim in range(len(shape)))
 
 
 def allocate(w: Builder, count: int, element: Attribute) -> SSAValue:

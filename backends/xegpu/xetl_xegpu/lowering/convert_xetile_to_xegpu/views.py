@@ -25,7 +25,12 @@ from xdsl.rewriter import Rewriter
 
 from xetl.dialects.base import Index, memref_type
 from xetl.dialects.kinds_of_types import MemRef, integer_width, is_memref
-from xetl.dialects.memref_layout import constant_index, memory_space_of, strides_of
+from xetl.dialects.memref_layout import (
+    constant_index,
+    memory_space_of,
+    row_major,
+    strides_of,
+)
 from xetl.dialects.upstream import arith, memref
 from xetl.dialects.upstream.elementwise import bit_width
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.conversion import Converter, Rule
@@ -174,18 +179,13 @@ def _alloc(c: Converter, op: memref.AllocOp | memref.AllocaOp) -> None:
     if op.dynamic_sizes:
         raise c.refusal(op, "its size is not known when the kernel is compiled")
     shape = list(type_.get_shape())
-    strides = _row_major(shape)
-    strides = [step or 0 for step in strides_of(type_) or strides]
+    strides = [step or 0 for step in strides_of(type_) or row_major(shape)]
     elements = 1 + sum((n - 1) * step for n, step in zip(shape, strides))
     if 0 in shape:
         elements = 1
     start = _memory(c, type_, elements)
     view = View(start, type_.element_type, tuple(shape), tuple(strides), start)
     c.set(op.result, view)
-
-
-def _row_major(shape: list[int]) -> list[int]:
-    return [prod(shape[dim + 1 :]) for dim in range(len(shape))]
 
 
 def _memory(c: Converter, type_: MemRef, elements: int) -> Start:
