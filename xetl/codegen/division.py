@@ -44,11 +44,10 @@ def _is_harmless(divisor: Value, traps: tuple[int, ...]) -> bool:
     """A constant, or something else wherever this very value is one that traps."""
     conditions: list[Value] = []
     while True:
+        left = set(traps) - {_excluded(each, divisor) for each in conditions}
         numbers = _numbers(divisor)
-        if numbers:
-            return not set(traps) & set(numbers)
-        if set(traps) <= {_excluded(each, divisor) for each in conditions}:
-            return True
+        if not left or numbers:
+            return not left & set(numbers)
         if not isinstance(divisor, ll.SelectInstr):
             return False
         condition, chosen, divisor = divisor.operands

@@ -209,3 +209,22 @@ def test_sixteen_bits_are_rounded_after_each_operation():
     small = (one.astype("f4") / 256).astype(ml_dtypes.bfloat16)
     text = on_vectors(body.format(type_), [type_] * 2, type_)
     assert np.all(run_both(text, one, small, np.zeros_like(one))[-1] == one)
+
+
+@pytest.mark.parametrize("name", ["divsi", "remui", "floordivsi", "ceildivui"])
+@pytest.mark.parametrize("number", [0, -1])
+def test_constants_that_trap_are_divided_by(name, number):
+    for shape in (16, 20):  # 20: four of the lanes of a vector
+        type_ = f"vector<{shape}xi32>"
+        text = f"""
+        func.func @k(%a: memref<{shape}xi32>, %b: memref<{shape}xi32>) {{
+          %zero = arith.constant 0 : index
+          %v = vector.load %a[%zero] : memref<{shape}xi32>, {type_}
+          %c = arith.constant dense<{number}> : {type_}
+          %r = arith.{name} %v, %c : {type_}
+          %s = arith.{name} %c, %c : {type_}
+          %t = arith.addi %r, %s : {type_}
+          vector.store %t, %b[%zero] : memref<{shape}xi32>, {type_}
+          return
+        }}"""
+        run_both(text, integers("i32", 0).ravel()[:shape], np.zeros(shape, "i4"))
