@@ -35,7 +35,14 @@ TUTORIALS = [
 
 PAGES = {
     "Learn": ["language", "ops", "migration", "tools"],
-    "Facts": ["performance", "reliability", "gpu", "xetile"],
+    "Facts": [
+        "performance",
+        "performance-zen4",
+        "performance-zen5",
+        "reliability",
+        "gpu",
+        "xetile",
+    ],
     "Inside": [
         "folders",
         "architecture",
