@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from xetl import xetile
 from xetl.ops.product import put
-from xetl.xetile import Array, constexpr
+from xetl.xetile import Array, cdiv, constexpr
 
 
 @xetile.kernel
@@ -106,74 +106,114 @@ def convolution(
             put(acc.T, out[image, i], [n, m])
 
 
+@xetile.function
+def copy_planes(
+    image: Array,
+    planes: Array,
+    line: Array,
+    top: int,
+    left: int,
+    STRIDES: constexpr,
+) -> None:
+    """The pixels from (top, left) on, as planes: one for each remainder by the strides.
+
+    What the image does not have is 0. Neighbouring windows then read neighbouring
+    elements of a plane, without masks.
+
+    Args:
+        image: (rows, columns).
+        planes: (STRIDES[0] * STRIDES[1] * height, width), shared memory.
+        line: (1, STRIDES[1] * width), shared memory.
+        top: of the image; may be negative, as ``left``.
+        left: of the image.
+        STRIDES: rows and columns between two windows.
+    """
+    down, across, width = STRIDES[0], STRIDES[1], planes.shape[1]
+    height = planes.shape[0] // (down * across)
+    xetile.barrier()
+    for i in range(height * down):
+        tile = xetile.init_tile(image, [top + i, left], (1, across * width))
+        v = xetile.load_tile(tile).to(planes.dtype)
+        to = i % down * (across * height) + i // down
+        if across == 1:
+            put(v, planes, [to, 0])
+        else:
+            put(v, line, [0, 0])
+            xetile.barrier()
+            for j in xetile.static_range(across):
+                at = xetile.arange(width) * across + j
+                part = xetile.load_gather(xetile.init_tile(line[0], [at]))
+                put(part[None, :], planes, [to + j * height, 0])
+            xetile.barrier()
+    xetile.barrier()
+
+
 @xetile.kernel
 def depthwise(
     x: Array,
     weight: Array,
     bias: Array | None,
     out: Array,
-    ROW_STRIDE: constexpr,
-    COLUMN_STRIDE: constexpr,
+    STRIDES: constexpr,
+    DILATION: constexpr,
+    FIRST: constexpr,
+    TAPS: constexpr,
     CHANNELS: constexpr,
-    TOP: constexpr,
-    LEFT: constexpr,
-    DOWN: constexpr,
-    ACROSS: constexpr,
     IS_FLIPPED: constexpr,
     ACC: constexpr,
     PART: constexpr,
-    TAPS: constexpr,
+    UNROLLED: constexpr,
     ROWS: constexpr,
     WIDTH: constexpr,
 ) -> None:
     """A convolution of each channel with a kernel of its own.
 
     Args:
-        x: (images, ROW_STRIDE, COLUMN_STRIDE, rows, columns): of each remainder by the
-            strides the pixels that have it; an image is a channel of one.
-        weight: (CHANNELS, kernel rows, kernel columns).
+        x: (images, rows, columns); an image is a channel of one.
+        weight: (CHANNELS, *TAPS).
         bias: (CHANNELS,) or None.
         out: (images, rows, columns).
-        ROW_STRIDE: rows between two windows.
-        COLUMN_STRIDE: columns between them.
+        STRIDES: rows and columns between two windows.
+        DILATION: rows and columns between two taps.
+        FIRST: rows of zeros above, columns of zeros before.
+        TAPS: rows and columns of the kernel.
         CHANNELS: of an image.
-        TOP: rows of zeros above.
-        LEFT: columns of zeros before.
-        DOWN: rows between two taps.
-        ACROSS: columns between two taps.
         IS_FLIPPED: whether the kernel is turned around.
         ACC: the dtype that is summed in.
         PART: rows of the result that a program makes.
-        TAPS: columns of the kernel that are added one after the other, a divisor.
-        ROWS: of a tile.
+        UNROLLED: columns of the kernel that are added one after the other, a divisor.
+        ROWS: of a tile, a divisor of PART.
         WIDTH: columns of a tile.
     """
     first, image = xetile.program_id(0) * PART, xetile.program_id(1)
     c = image % CHANNELS
-    kh, kw = weight.shape[1], weight.shape[2]
-    for i in range(first, min(first + PART, out.shape[1]), ROWS):
-        for j in range(0, out.shape[2], WIDTH):
+    down, across = STRIDES[0], STRIDES[1]
+    rows = PART + (TAPS[0] - 1) * DILATION[0] // down
+    columns = WIDTH + (TAPS[1] - 1) * DILATION[1] // across
+    planes = xetile.slm((down * across * rows, columns), ACC)
+    line = xetile.slm((1, across * columns), ACC)
+    for j in range(0, out.shape[2], WIDTH):
+        top, left = first * down - FIRST[0], j * across - FIRST[1]
+        copy_planes(x[image], planes, line, top, left, STRIDES)
+        for i in range(0, PART, ROWS):
             acc = xetile.zeros((ROWS, WIDTH), ACC)
-            for ki in range(kh):
-                for first_kj in range(0, kw, TAPS):
-                    for each in xetile.static_range(TAPS):
-                        kj = first_kj + each
-                        # Divided as numbers that are not negative.
-                        row = ki * DOWN + (TOP * (ROW_STRIDE - 1))
-                        column = kj * ACROSS + (LEFT * (COLUMN_STRIDE - 1))
-                        part = x[image, row % ROW_STRIDE, column % COLUMN_STRIDE]
-                        at = [
-                            i + row // ROW_STRIDE - TOP,
-                            j + column // COLUMN_STRIDE - LEFT,
-                        ]
-                        tile = xetile.init_tile(part, at, (ROWS, WIDTH))
-                        w = weight[c, ki, kj]
-                        if IS_FLIPPED:
-                            w = weight[c, kh - 1 - ki, kw - 1 - kj]
-                        acc = acc + xetile.load_tile(tile).to(ACC) * w.to(ACC)
+            for part in range(TAPS[0] * TAPS[1] // UNROLLED):
+                ki = part // (TAPS[1] // UNROLLED)
+                row = ki * DILATION[0]
+                plane = row % down * across
+                for each in xetile.static_range(UNROLLED):
+                    kj = part % (TAPS[1] // UNROLLED) * UNROLLED + each
+                    column = kj * DILATION[1]
+                    at = (plane + column % across) * rows + i + row // down
+                    w = weight[c, ki, kj]
+                    if IS_FLIPPED:
+                        w = weight[c, TAPS[0] - 1 - ki, TAPS[1] - 1 - kj]
+                    shape = (ROWS, WIDTH)
+                    tile = xetile.init_tile(planes, [at, column // across], shape)
+                    acc = acc + xetile.load_tile(tile) * w.to(ACC)
             if bias is not None:
                 acc = acc + bias[c].to(ACC)
-            put(acc, out[image], [i, j])
+            put(acc, out[image], [first + i, j])
 
 
 @xetile.kernel
@@ -181,37 +221,51 @@ def depthwise_by_weight(
     x: Array,
     grad: Array,
     out: Array,
-    ROW_STRIDE: constexpr,
-    COLUMN_STRIDE: constexpr,
+    STRIDES: constexpr,
+    DILATION: constexpr,
+    FIRST: constexpr,
+    TAPS: constexpr,
     CHANNELS: constexpr,
-    TOP: constexpr,
-    LEFT: constexpr,
-    DOWN: constexpr,
-    ACROSS: constexpr,
     ACC: constexpr,
+    PART: constexpr,
     WIDTH: constexpr,
 ) -> None:
-    """The gradient by the kernels of `depthwise`, one tap of a channel to a program.
+    """The gradient by the kernels of `depthwise`, those of a channel to a program.
 
     ``x`` and the constants are as there; ``grad`` is (images, rows, columns), ``out``
-    (CHANNELS, kernel rows, kernel columns).
+    (CHANNELS, *TAPS). PART rows of the gradient are copied at a time, with what they
+    meet.
     """
-    kj, ki, c = xetile.program_id(0), xetile.program_id(1), xetile.program_id(2)
-    row = ki * DOWN + (TOP * (ROW_STRIDE - 1))
-    column = kj * ACROSS + (LEFT * (COLUMN_STRIDE - 1))
-    top, left = row // ROW_STRIDE - TOP, column // COLUMN_STRIDE - LEFT
-    acc = xetile.zeros((1, WIDTH), ACC)
-    for image in range(c, grad.shape[0], CHANNELS):
-        part = x[image, row % ROW_STRIDE, column % COLUMN_STRIDE]
-        for j in range(0, grad.shape[2], WIDTH):
-            # Behind the row there may be pixels, which might be infinite.
-            inside = xetile.arange(WIDTH)[None, :] < grad.shape[2] - j
-            for i in range(0, grad.shape[1]):
-                tile = xetile.init_tile(part, [i + top, j + left], (1, WIDTH))
-                v = xetile.where(inside, xetile.load_tile(tile).to(ACC), 0.0)
-                tile = xetile.init_tile(grad[image], [i, j], (1, WIDTH))
-                acc = acc + v * xetile.load_tile(tile).to(ACC)
-    put(acc.sum(1, keepdims=True), out[c], [ki, kj])
+    c, down, across = xetile.program_id(0), STRIDES[0], STRIDES[1]
+    rows = PART + (TAPS[0] - 1) * DILATION[0] // down
+    columns = WIDTH + (TAPS[1] - 1) * DILATION[1] // across
+    planes = xetile.slm((down * across * rows, columns), ACC)
+    line = xetile.slm((1, across * columns), ACC)
+    copied, sums = xetile.slm((PART, WIDTH), ACC), xetile.slm(TAPS, ACC)
+    put(xetile.zeros(TAPS, ACC), sums, [0, 0])
+    parts, pieces = cdiv(grad.shape[1], PART), cdiv(grad.shape[2], WIDTH)
+    for number in range(grad.shape[0] // CHANNELS * parts * pieces):
+        image = number // (parts * pieces) * CHANNELS + c
+        first, j = number // pieces % parts * PART, number % pieces * WIDTH
+        top, left = first * down - FIRST[0], j * across - FIRST[1]
+        copy_planes(x[image], planes, line, top, left, STRIDES)
+        copy_planes(grad[image], copied, line, first, j, (1, 1))
+        # Behind the row there may be pixels, which might be infinite.
+        inside = xetile.arange(WIDTH)[None, :] < grad.shape[2] - j
+        for tap in range(TAPS[0] * TAPS[1]):
+            row, column = tap // TAPS[1] * DILATION[0], tap % TAPS[1] * DILATION[1]
+            plane = (row % down * across + column % across) * rows + row // down
+            acc = xetile.zeros((1, WIDTH), ACC)
+            for i in range(PART):
+                at = [plane + i, column // across]
+                tile = xetile.init_tile(planes, at, (1, WIDTH))
+                v = xetile.where(inside, xetile.load_tile(tile), 0.0)
+                other = xetile.init_tile(copied, [i, 0], (1, WIDTH))
+                acc = acc + v * xetile.load_tile(other)
+            ki, kj = tap // TAPS[1], tap % TAPS[1]
+            sums[ki, kj] = sums[ki, kj] + acc.sum()
+    xetile.barrier()
+    put(xetile.load_tile(xetile.init_tile(sums, [0, 0], TAPS)), out[c], [0, 0])
 
 
 @xetile.kernel

@@ -46,8 +46,10 @@ _LONGEST = 8192
 """Steps of k of one tap: columns of the kernel that are longer together are taps."""
 PART = 8
 """Rows that a program makes, so that weights come from a cache."""
-_ROWS = 4
-"""Of a tile where each channel is by itself."""
+_ROWS, MOST_ROWS = 4, 32
+"""Of a tile where each channel is by itself, and of what a program makes then."""
+_SCRATCH = 1 << 16
+"""Bytes that it copies of the input: what the shared memory of any GPU holds."""
 _FILLED = 4096
 
 
@@ -333,9 +335,8 @@ def convolve(
     """
     if g.is_product and groups == 1:
         return _product(x, weight, bias, made, False)
-    if weight.shape[0] == groups and weight.shape[1] == 1 and is_split(x, g):
-        launch, operands = _of_each_channel(x, weight, bias, made, g, False)
-        return [Step(launch, (*operands, made))]
+    if weight.shape[0] == groups and weight.shape[1] == 1 and (part := part_of(x, g)):
+        return [_of_each_channel(x, weight, bias, made, g, part, False)]
     return _of_windows(x, weight, bias, made, g, groups, False)
 
 
@@ -359,11 +360,13 @@ def by_input(
     for g in parts:
         if g.is_product and groups == 1:
             steps += _product(grad, weight, None, made, True)
-        elif 0 not in g.taps and weight.shape[0] == groups and weight.shape[1] == 1:
-            launch, inputs = _of_each_channel(grad, weight, None, made, g, True)
-            steps.append(Step(launch, (*inputs, made)))
         elif 0 not in g.taps:
-            steps += _of_windows(grad, weight, None, made, g, groups, True)
+            is_single = weight.shape[0] == groups and weight.shape[1] == 1
+            if is_single and (part := part_of(grad, g)):
+                step = _of_each_channel(grad, weight, None, made, g, part, True)
+                steps.append(step)
+            else:
+                steps += _of_windows(grad, weight, None, made, g, groups, True)
     return steps
 
 
@@ -441,21 +444,15 @@ def _product(
     return [Step(launch, (*operands, made, bias))]
 
 
-def is_split(x: Operand, g: Geometry) -> bool:
-    """Whether each remainder by the strides has as many pixels."""
-    return x.shape[2] % g.stride[0] == x.shape[3] % g.stride[1] == 0
-
-
-def each_remainder(g: Geometry) -> View:
-    """The images of each channel as `depthwise` takes them."""
-    down, across = g.stride
-
-    def view(array: Numbers) -> Numbers:
-        rows, columns = array.shape[2:]
-        split = (-1, rows // down, down, columns // across, across)
-        return array.reshape(split).transpose(0, 2, 4, 1, 3)
-
-    return view
+def part_of(x: Operand, g: Geometry) -> int:
+    """How many rows of the result `depthwise` makes at once; 0: they have no room."""
+    width = min(TILE, width_of(g.result[1]))
+    spans = zip(g.taps, g.dilation, g.stride)
+    down, across = ((taps - 1) * dilation // stride for taps, dilation, stride in spans)
+    planes = g.stride[0] * g.stride[1] * sums_of(x.dtype).bits // 8
+    room = _SCRATCH // (planes * (width + across)) - down
+    rows = min(MOST_ROWS, room) // _ROWS * _ROWS
+    return rows and cdiv(evenly(g.result[0], rows), _ROWS) * _ROWS
 
 
 def _of_each_channel(
@@ -464,13 +461,14 @@ def _of_each_channel(
     bias: Operand | None,
     made: Operand,
     g: Geometry,
+    part: int,
     is_by_input: bool,
-) -> tuple[Launch, tuple[Operand | None, ...]]:
-    """Of one channel a group: sums of rows, no product; the launch and its inputs."""
+) -> Step:
+    """Of one channel a group: sums of rows, no product."""
     images, (height, width) = made.shape[0] * made.shape[1], g.result
 
     def each_image(array: Numbers) -> Numbers:
-        return array.reshape(images, *array.shape[2:])
+        return array.reshape(-1, *array.shape[2:])
 
     def each_kernel(array: Numbers) -> Numbers:
         return array[:, 0, g.chosen[0], g.chosen[1]]
@@ -478,11 +476,11 @@ def _of_each_channel(
     def to_image(array: Numbers) -> Numbers:
         return each_image(array)[:, g.where[0], g.where[1]]
 
-    constants = (*g.stride, x.shape[1], *g.first, *g.dilation, is_by_input)
-    # [measured] 3 x 3: 3.8 ms without, 2.2 with taps unrolled and 4 rows; 7 x 7 15, 11.
-    unrolled = max(n for n in range(1, 9) if g.taps[1] % n == 0)
-    tile = (sums_of(x.dtype), PART, unrolled, _ROWS, min(TILE, width_of(width)))
-    views = (each_remainder(g), each_kernel, None, to_image)
-    grid = (cdiv(height, PART), images, 1)
-    launch = Launch(depthwise, views, (), grid, (*constants, *tile))
-    return launch, (x, weight, bias)
+    unrolled = max(n for n in range(1, 33) if g.taps[1] % n == 0)
+    tile = (sums_of(x.dtype), part, unrolled, _ROWS, min(TILE, width_of(width)))
+    pixels = (g.stride, g.dilation, g.first, g.taps)
+    constants = (*pixels, x.shape[1], is_by_input, *tile)
+    views = (each_image, each_kernel, None, to_image)
+    grid = (cdiv(height, part), images, 1)
+    launch = Launch(depthwise, views, (), grid, constants)
+    return Step(launch, (x, weight, bias, made))

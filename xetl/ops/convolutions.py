@@ -30,10 +30,9 @@ from xetl.ops.convolution_plans import (
     by_input,
     contiguous,
     convolve,
-    each_remainder,
     evenly,
-    is_split,
     paired,
+    part_of,
     phases,
     taps_last,
     turn,
@@ -60,12 +59,11 @@ def by_weight(
 ) -> list[Step | None]:
     """The launches of the gradient by the weight: products that sum over pixels."""
     batch, (outer, inner) = x.shape[0], made.shape[:2]
-    if outer == groups and inner == 1 and is_split(x, g):
-        width = min(TILE, width_of(g.result[1]))
-        how = *g.stride, groups, *g.first, *g.dilation, sums_of(x.dtype), width
-        views: list[View] = [each_remainder(g), _each_image, lambda a: a[:, 0]]
-        grid = (g.taps[1], g.taps[0], groups)
-        launch = Launch(kernels.depthwise_by_weight, views, (), grid, how)
+    if outer == groups and inner == 1 and (part := part_of(x, g)):
+        tile = sums_of(x.dtype), part, min(TILE, width_of(g.result[1]))
+        how = g.stride, g.dilation, g.first, g.taps, groups, *tile
+        views: list[View] = [_each_image, _each_image, lambda a: a[:, 0]]
+        launch = Launch(kernels.depthwise_by_weight, views, (), (groups, 1, 1), how)
         return [Step(launch, (x, grad, made))]
     outer, (kh, kw), (rows, columns) = outer // groups, g.taps, g.result
     tile = evenly(kw * inner, MOST_PIXELS), min(TILE, outer)
