@@ -26,6 +26,10 @@ CASES = [
     ((2, 6, 40), (8, 6, 3), {"padding": 1, "stride": 2}),
     ((6, 20), (4, 3, 4), {"groups": 2, "padding": "same"}),
     ((2, 6, 12, 18), (6, 1, 5, 3), {"groups": 6, "stride": (3, 2), "padding": (2, 0)}),
+    # A remainder by the stride has fewer pixels; more rows than a program makes.
+    ((1, 2, 75, 67), (2, 1, 3, 11), {"groups": 2, "stride": 2, "dilation": (5, 1)}),
+    # What a program would copy is too much.
+    ((1, 2, 90, 80), (2, 1, 40, 36), {"groups": 2, "stride": 3, "dilation": 2}),
 ]
 
 QUICK = 5

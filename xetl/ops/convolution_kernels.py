@@ -154,11 +154,11 @@ def depthwise(
     weight: Array,
     bias: Array | None,
     out: Array,
+    above: int,
+    before: int,
     STRIDES: constexpr,
     DILATION: constexpr,
-    FIRST: constexpr,
     TAPS: constexpr,
-    CHANNELS: constexpr,
     IS_FLIPPED: constexpr,
     ACC: constexpr,
     PART: constexpr,
@@ -170,14 +170,14 @@ def depthwise(
 
     Args:
         x: (images, rows, columns); an image is a channel of one.
-        weight: (CHANNELS, *TAPS).
-        bias: (CHANNELS,) or None.
+        weight: (channels, *TAPS).
+        bias: (channels,) or None.
         out: (images, rows, columns).
+        above: rows of zeros that the input begins with.
+        before: columns of zeros likewise.
         STRIDES: rows and columns between two windows.
         DILATION: rows and columns between two taps.
-        FIRST: rows of zeros above, columns of zeros before.
         TAPS: rows and columns of the kernel.
-        CHANNELS: of an image.
         IS_FLIPPED: whether the kernel is turned around.
         ACC: the dtype that is summed in.
         PART: rows of the result that a program makes.
@@ -186,14 +186,14 @@ def depthwise(
         WIDTH: columns of a tile.
     """
     first, image = xetile.program_id(0) * PART, xetile.program_id(1)
-    c = image % CHANNELS
+    c = image % weight.shape[0]
     down, across = STRIDES[0], STRIDES[1]
     rows = PART + (TAPS[0] - 1) * DILATION[0] // down
     columns = WIDTH + (TAPS[1] - 1) * DILATION[1] // across
     planes = xetile.slm((down * across * rows, columns), ACC)
     line = xetile.slm((1, across * columns), ACC)
     for j in range(0, out.shape[2], WIDTH):
-        top, left = first * down - FIRST[0], j * across - FIRST[1]
+        top, left = first * down - above, j * across - before
         copy_planes(x[image], planes, line, top, left, STRIDES)
         for i in range(0, PART, ROWS):
             acc = xetile.zeros((ROWS, WIDTH), ACC)
@@ -221,19 +221,19 @@ def depthwise_by_weight(
     x: Array,
     grad: Array,
     out: Array,
+    above: int,
+    before: int,
     STRIDES: constexpr,
     DILATION: constexpr,
-    FIRST: constexpr,
     TAPS: constexpr,
-    CHANNELS: constexpr,
     ACC: constexpr,
     PART: constexpr,
     WIDTH: constexpr,
 ) -> None:
     """The gradient by the kernels of `depthwise`, those of a channel to a program.
 
-    ``x`` and the constants are as there; ``grad`` is (images, rows, columns), ``out``
-    (CHANNELS, *TAPS). PART rows of the gradient are copied at a time, with what they
+    ``x`` and the numbers are as there; ``grad`` is (images, rows, columns), ``out``
+    (channels, *TAPS). PART rows of the gradient are copied at a time, with what they
     meet.
     """
     c, down, across = xetile.program_id(0), STRIDES[0], STRIDES[1]
@@ -244,10 +244,10 @@ def depthwise_by_weight(
     copied, sums = xetile.slm((PART, WIDTH), ACC), xetile.slm(TAPS, ACC)
     put(xetile.zeros(TAPS, ACC), sums, [0, 0])
     parts, pieces = cdiv(grad.shape[1], PART), cdiv(grad.shape[2], WIDTH)
-    for number in range(grad.shape[0] // CHANNELS * parts * pieces):
-        image = number // (parts * pieces) * CHANNELS + c
+    for number in range(grad.shape[0] // out.shape[0] * parts * pieces):
+        image = number // (parts * pieces) * out.shape[0] + c
         first, j = number // pieces % parts * PART, number % pieces * WIDTH
-        top, left = first * down - FIRST[0], j * across - FIRST[1]
+        top, left = first * down - above, j * across - before
         copy_planes(x[image], planes, line, top, left, STRIDES)
         copy_planes(grad[image], copied, line, first, j, (1, 1))
         # Behind the row there may be pixels, which might be infinite.
@@ -270,13 +270,13 @@ def depthwise_by_weight(
 
 @xetile.kernel
 def shifted(
-    x: Array, out: Array, TOP: constexpr, LEFT: constexpr, BM: constexpr, BN: constexpr
+    x: Array, out: Array, top: int, left: int, BM: constexpr, BN: constexpr
 ) -> None:
-    """``out[a, b, i, j] = x[a, b, i - TOP, j - LEFT]``; what x does not have is 0."""
+    """``out[a, b, i, j] = x[a, b, i - top, j - left]``; what x does not have is 0."""
     m = xetile.program_id(0) * BM
     b, a = xetile.program_id(1), xetile.program_id(2)
     for n in range(0, out.shape[3], BN):
-        tile = xetile.init_tile(x[a, b], [m - TOP, n - LEFT], (BM, BN))
+        tile = xetile.init_tile(x[a, b], [m - top, n - left], (BM, BN))
         to = xetile.init_tile(out[a, b], [m, n], (BM, BN))
         xetile.store_tile(xetile.load_tile(tile), to)
 

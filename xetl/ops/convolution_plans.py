@@ -451,7 +451,7 @@ def part_of(x: Operand, g: Geometry) -> int:
     down, across = ((taps - 1) * dilation // stride for taps, dilation, stride in spans)
     planes = g.stride[0] * g.stride[1] * sums_of(x.dtype).bits // 8
     room = _SCRATCH // (planes * (width + across)) - down
-    rows = min(MOST_ROWS, room) // _ROWS * _ROWS
+    rows = max(0, min(MOST_ROWS, room)) // _ROWS * _ROWS
     return rows and cdiv(evenly(g.result[0], rows), _ROWS) * _ROWS
 
 
@@ -476,10 +476,9 @@ def _of_each_channel(
     def to_image(array: Numbers) -> Numbers:
         return each_image(array)[:, g.where[0], g.where[1]]
 
-    unrolled = max(n for n in range(1, 33) if g.taps[1] % n == 0)
+    unrolled = max(n for n in range(1, 9) if g.taps[1] % n == 0)
     tile = (sums_of(x.dtype), part, unrolled, _ROWS, min(TILE, width_of(width)))
-    pixels = (g.stride, g.dilation, g.first, g.taps)
-    constants = (*pixels, x.shape[1], is_by_input, *tile)
+    constants = (*g.first, g.stride, g.dilation, g.taps, is_by_input, *tile)
     views = (each_image, each_kernel, None, to_image)
     grid = (cdiv(height, part), images, 1)
     launch = Launch(depthwise, views, (), grid, constants)

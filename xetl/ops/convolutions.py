@@ -61,7 +61,7 @@ def by_weight(
     batch, (outer, inner) = x.shape[0], made.shape[:2]
     if outer == groups and inner == 1 and (part := part_of(x, g)):
         tile = sums_of(x.dtype), part, min(TILE, width_of(g.result[1]))
-        how = g.stride, g.dilation, g.first, g.taps, groups, *tile
+        how = *g.first, g.stride, g.dilation, g.taps, *tile
         views: list[View] = [_each_image, _each_image, lambda a: a[:, 0]]
         launch = Launch(kernels.depthwise_by_weight, views, (), (groups, 1, 1), how)
         return [Step(launch, (x, grad, made))]
