@@ -139,6 +139,7 @@ class Kernel:
         """
         checks = interpret.checks_of(check)
         interpret.refuse_other_backend(keywords)
+        keywords = self._known(args, keywords)
         instead = self._no_grid("interpreted", "interpret(..., grid=...)")
         sizes = self._sizes(grid, args, keywords, instead)
         backend, values = self._bind(args, {**keywords, **interpret.OPTIONS})
@@ -162,6 +163,7 @@ class Kernel:
                 help=f'write {self.fn.__name__}.ir("xetile", ...)',
             )
         shows = partial(compiler().has_stage, stage)
+        keywords = self._known(args, keywords)
         backend, values = self._bind_any(args, keywords, target, shows)
         machine = choose_target(backend, target)
         signature = specialize(self._parameters, values).signature
@@ -180,7 +182,7 @@ class Kernel:
             target: the machine; by default the one launches use.
             keywords: compile-time values.
         """
-        self._found([signature], keywords, target)
+        self._found([signature], self._known([signature], keywords), target)
 
     @errors_at_caller
     def explain(
@@ -193,6 +195,7 @@ class Kernel:
             target: the machine; by default the one launches use.
             keywords: arguments by name, and ``backend=``.
         """
+        keywords = self._known(args, keywords)
         found = self._found(args, keywords, target, with_lines=True)
         return report.explain(self.fn, *found[:3], found[3].signature)
 
@@ -205,6 +208,7 @@ class Kernel:
         **keywords: Any,
     ) -> report.Stats:
         """Sizes and times, those of a launch if there are arrays; as for `explain`."""
+        keywords = self._known(args, keywords)
         name, machine, artifact, wanted = self._found(args, keywords, target)
         # Of a description only defaults and numbers given by name have values.
         given = wanted.args if len(wanted.args) == len(wanted.names) else None
@@ -230,9 +234,8 @@ class Kernel:
 
     def signature_of(self, text: str, constants: Mapping[str, Any]) -> Signature:
         """What `warmup` would compile for."""
-        return specialize(
-            self._parameters, self._bind_any([text], constants)[1]
-        ).signature
+        _, values = self._bind_any([text], self._known([text], constants))
+        return specialize(self._parameters, values).signature
 
     def why_recompiled(self) -> str:
         """What was different at the last compile from the one before, a line each."""
@@ -352,6 +355,12 @@ class Kernel:
                 self._launchers.clear()
             self._launchers[grid] = launcher
         return launcher
+
+    def _known(
+        self, args: Sequence[Any], keywords: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """The keywords of a call with constants that others choose, without trials."""
+        return dict(keywords)
 
     def _bind(
         self,

@@ -14,9 +14,8 @@ from typing import Any
 
 from xetl.backend import Event
 from xetl.errors import LaunchError, XetlError
-from xetl.language.signature import Signature, replaced
-from xetl.runtime import interpret, report
-from xetl.runtime.call_site import at_caller, errors_at_caller
+from xetl.language.signature import replaced
+from xetl.runtime.call_site import at_caller
 from xetl.runtime.executables import Prepared, choose_target
 from xetl.runtime.grid import Grid, GridSpec, fixed
 from xetl.runtime.kernel import Kernel
@@ -158,6 +157,9 @@ class CompletingLauncher:
 class CompletedKernel(Kernel):
     """A kernel whose constants ``autotune`` or ``heuristics`` choose.
 
+    `ir`, `explain`, `stats` and `interpret` are about the best config that is known, or
+    the first; `warmup` compiles each of them.
+
     Attributes:
         tuner: the configs; None: there are none.
         heuristics: functions of the arguments by name, by the constant they compute.
@@ -221,57 +223,13 @@ class CompletedKernel(Kernel):
             raise at_caller(error) from None
         return super().bind(*args, grid=grid, **named)
 
-    def interpret(
-        self,
-        *args: Any,
-        grid: GridSpec | None = None,
-        check: str = interpret.ALL,
-        **keywords: Any,
-    ) -> None:
-        """As `Kernel.interpret`, with the best config that is known, or the first."""
-        named = self._known(args, keywords)
-        super().interpret(*args, grid=grid, check=check, **named)
-
-    def ir(
-        self,
-        stage: str | None = None,
-        *args: Any,
-        target: str | None = None,
-        **keywords: Any,
-    ) -> str:
-        """As `Kernel.ir`, with the best config that is known, or the first."""
-        named = self._known(args, keywords)
-        return super().ir(stage, *args, target=target, **named)
-
-    def explain(
-        self, *args: Any, target: str | None = None, **keywords: Any
-    ) -> report.Explanation:
-        """As `Kernel.explain`, with the best config that is known, or the first."""
-        named = self._known(args, keywords)
-        return super().explain(*args, target=target, **named)
-
-    def stats(
-        self,
-        *args: Any,
-        target: str | None = None,
-        grid: GridSpec | None = None,
-        **keywords: Any,
-    ) -> report.Stats:
-        """As `Kernel.stats`, with the best config that is known, or the first."""
-        named = self._known(args, keywords)
-        return super().stats(*args, target=target, grid=grid, **named)
-
     def warmup(
         self, signature: str, *, target: str | None = None, **keywords: Any
     ) -> None:
         """As `Kernel.warmup`, with each of the configs."""
         for config in self.configs or [Config()]:
-            named = self._known((signature,), {**config.kwargs, **keywords})
-            super().warmup(signature, target=target, **named)
-
-    def signature_of(self, text: str, constants: Mapping[str, Any]) -> Signature:
-        """As `Kernel.signature_of`, with the first config."""
-        return super().signature_of(text, self._known((text,), constants))
+            chosen = {**config.kwargs, **keywords}
+            super().warmup(signature, target=target, **chosen)
 
     def completed(
         self,
@@ -300,7 +258,6 @@ class CompletedKernel(Kernel):
     ) -> Callable[..., Event | None]:
         return CompletingLauncher(self, grid)
 
-    @errors_at_caller
     def _known(
         self, args: Sequence[Any], keywords: Mapping[str, Any]
     ) -> dict[str, Any]:
@@ -378,5 +335,4 @@ class CompletedKernel(Kernel):
             )
 
 
-hide_from_dynamo(CompletedKernel.bind, CompletedKernel.interpret)
-hide_from_dynamo(CompletingLauncher.__call__)
+hide_from_dynamo(CompletedKernel.bind, CompletingLauncher.__call__)
