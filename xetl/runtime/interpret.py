@@ -14,7 +14,7 @@ from xetl.runtime.tensors import note_written, stored_objects
 
 CHECKS = ("oob", "uninit", "race")
 ALL = ",".join(CHECKS)
-OPTIONS = {"backend": INTERPRETER}
+OPTIONS = {"backend": INTERPRETER, "queue": None}
 """Of the launch that an interpretation is."""
 
 
@@ -25,7 +25,6 @@ class CheckingExecutable(Protocol):
         self, grid: Grid, args: Sequence[Argument], checks: Collection[str]
     ) -> None:
         """Run on copies of the arrays, and keep what was written if all is well."""
-        ...
 
 
 def checks_of(check: object) -> frozenset[str]:

@@ -1,23 +1,17 @@
-"""The decorator ``kernel``, and the class of the functions that it decorates.
-
-A launch takes the fast path or the slow path. Where the arguments look like those of
-an earlier call, a native function made for that call checks them and runs the kernel,
-in well under a microsecond (`xetl.runtime.launcher`). If it will not, everything is
-done anew: bind, specialise, compile if needed, check, launch (`Kernel.launch`).
-"""
+"""The decorator ``kernel``, and the class of the functions that it decorates."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial, update_wrapper
-from typing import Any, TypeAlias, cast, overload
+from typing import Any, cast, overload
 
 from xetl.backend import Artifact, BackendBase, Event
-from xetl.errors import LaunchError, XetlError
+from xetl.errors import LaunchError
 from xetl.imports import late
 from xetl.language.signature import ConstParam, Signature
 from xetl.language.source_lines import keep_lines
-from xetl.runtime import interpret, report
+from xetl.runtime import report
 from xetl.runtime.call_site import at_caller, errors_at_caller
 from xetl.runtime.executables import (
     Executables,
@@ -28,30 +22,25 @@ from xetl.runtime.executables import (
     target_at,
 )
 from xetl.runtime.grid import Binder, Grid, GridSpec, checked_subgroups, fixed
-from xetl.runtime.launcher import Launcher, Plan
+from xetl.runtime.launcher import LaunchedKernel
 from xetl.runtime.overlap import check_stored
 from xetl.runtime.parameters import Parameter, Parameters
-from xetl.runtime.placement import choose_backend, find_place, run, shortcut_entry
-from xetl.runtime.shortcuts import OPTIONS, REFUSED, Shortcut, Shortcuts
+from xetl.runtime.placement import choose_backend, find_place, shortcut_entry
+from xetl.runtime.shortcuts import OPTIONS, Shortcut
 from xetl.runtime.signature_text import describe
 from xetl.runtime.specialize import Specialization, leaves_of, specialize
 from xetl.runtime.structured import flat_entry, places_of
 from xetl.runtime.tensors import hide_from_dynamo, settle_dynamo
-from xetl.settings import launch_state
 
 _reduced = late("xetl.runtime.pickling", "reduced")
-_MOST_LAUNCHERS = 256
-_Called: TypeAlias = Callable[..., Event | None]
 
 
-class Kernel:
+class Kernel(LaunchedKernel):
     """A function decorated with ``@xetile.kernel``.
 
     Attributes:
         fn: the Python function.
-        grid: the declared grid, or None.
         subgroups: (rows, columns) of a kernel written at subgroup level, or None.
-        shortcuts: calls that succeeded.
     """
 
     def __init__(
@@ -64,19 +53,16 @@ class Kernel:
             raise LaunchError(
                 f"a kernel is made of a function, not of {fn!r}", code="X0809"
             )
+        super().__init__(grid)
         self.fn = keep_lines(fn)
-        self.grid = grid
         self.subgroups = checked_subgroups(fn.__name__, subgroups)
         if self.subgroups is not None:
             # The front end and the fingerprint see the function alone.
             cast("Any", fn).__xetl_subgroups__ = self.subgroups
         update_wrapper(cast("Callable[..., Any]", self), fn)
-        self.shortcuts = Shortcuts()
         self._parameters = Parameters.of(fn)
         self._binder = Binder(self._parameters)
         self._executables = Executables(fn)
-        self._launchers: dict[object, _Called] = {}
-        self._at: dict[Grid, Launcher] = {}
         self._declared = None if grid is None else self._new_launcher(grid)
         settle_dynamo()
 
@@ -86,66 +72,12 @@ class Kernel:
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         return _reduced(self, (self.fn, self.grid, self.subgroups), self.fn)
 
-    def __getitem__(self, grid: GridSpec) -> _Called:
-        """The kernel with a grid; call it with the arguments."""
-        try:
-            return self._launchers[grid]
-        except (KeyError, TypeError):  # new, or not hashable
-            try:
-                return self._new_launcher(grid)
-            except XetlError as error:
-                raise at_caller(error) from None
-
     def __call__(self, *args: Any, **keywords: Any) -> Event | None:
         """Launch with the declared grid; as ``kernel[grid](...)`` otherwise."""
         if self._declared is None:
             error = self._no_grid("called", f"{self.fn.__name__}[grid](...)")
             raise at_caller(error) from None
         return self._declared(*args, **keywords)
-
-    @errors_at_caller
-    def bind(self, *args: Any, grid: GridSpec | None = None, **keywords: Any) -> Plan:
-        """Check and compile now; calling the plan launches with the same arguments.
-
-        A plan keeps the values that captured globals have now.
-        """
-        instead = self._no_grid("bound", "bind(..., grid=...)")
-        sizes = self._sizes(grid, args, keywords, instead)
-        wanted, place, found = self.prepare(args, keywords)
-        waits = keywords.get("wait", True)
-        return Plan(found.loaded, sizes, wanted, wanted.values, place, waits)
-
-    @errors_at_caller
-    def interpret(
-        self,
-        *args: Any,
-        grid: GridSpec | None = None,
-        check: str = interpret.ALL,
-        **keywords: Any,
-    ) -> None:
-        """Run in the interpreter, and look for what is wrong with the kernel.
-
-        Args:
-            args: as in a launch.
-            grid: by default the declared one.
-            check: any of ``oob`` (indices outside of their array), ``uninit`` (shared
-                memory read before it is written) and ``race`` (two programs, or two
-                subgroups without a barrier between, touch an element, not both only to
-                read it and not both by atomics).
-            keywords: arguments by name.
-
-        Raises:
-            CheckError: the first thing found; all arrays are as they were.
-        """
-        checks = interpret.checks_of(check)
-        interpret.refuse_other_backend(keywords)
-        keywords = self._known(args, keywords)
-        instead = self._no_grid("interpreted", "interpret(..., grid=...)")
-        sizes = self._sizes(grid, args, keywords, instead)
-        backend, values = self._bind(args, {**keywords, **interpret.OPTIONS})
-        wanted = specialize(self._parameters, values)
-        loaded = self._load(wanted, backend, choose_target(backend)).loaded
-        interpret.run_checked(loaded, sizes, wanted.args, checks)
 
     @errors_at_caller
     def ir(
@@ -241,39 +173,19 @@ class Kernel:
         """What was different at the last compile from the one before, a line each."""
         return self._executables.why_compiled()
 
-    def launch(
+    def _shortcut(
         self,
-        grid: Grid,
+        prepared: Prepared,
         args: Sequence[Any],
         keywords: Mapping[str, Any],
-        shortcuts: Shortcuts,
-    ) -> Event | None:
-        """Run the kernel; every check is done here."""
-        settle_dynamo()
-        result = shortcuts.run_on_tensors(grid, args, keywords)
-        if result is not REFUSED:
-            return result
-        event, new = self.launch_anew(grid, args, keywords)
-        if new is not None:
-            shortcuts.put(new)
-        return event
-
-    def launch_anew(
-        self, grid: Grid, args: Sequence[Any], keywords: Mapping[str, Any]
-    ) -> tuple[Event | None, Shortcut | None]:
-        """Run the kernel; what calls like this one may try first, if there is such."""
-        state = launch_state()
-        prepared = self.prepare(args, keywords)
+        state: object,
+    ) -> Shortcut | None:
         wanted, place, (loaded, unchanged, _) = prepared
-        waits = keywords.get("wait", True)
-        event = run(loaded, grid, wanted.args, place, waits)
-        if not loaded.deserves_shortcut():
-            return event, None
-        stored = prepared.stored
+        stored, waits = prepared.stored, keywords.get("wait", True)
         fast = shortcut_entry(loaded, wanted.values, stored, place, waits)
         tuples, params = wanted.signature.tuples, wanted.signature.params
         if fast is None or (tuples and keywords):
-            return event, None
+            return None
         if tuples:
             values = self._parameters.bind(args, {})
             fast = flat_entry(fast, self._parameters, tuples, values, len(args))
@@ -282,8 +194,8 @@ class Kernel:
         rest = tuple(each.default for each in further)
         known = {n: v if n in OPTIONS else None for n, v in keywords.items()}
         written = tuple(places_of([params[i].name for i in stored], self._parameters))
-        new = Shortcut(fast, len(args), known, names, rest, state, unchanged, written)
-        return event, new
+        count = len(args)
+        return Shortcut(fast, count, known, names, rest, state, unchanged, written)
 
     def prepare(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> Prepared:
         """Check a call, and find or make the code for it; nothing runs."""
@@ -316,51 +228,6 @@ class Kernel:
             # An argument of a wrong kind explains it better, if there is one.
             specialize(self._parameters, self._parameters.bind(args, rest))
             raise
-
-    def _sizes(
-        self,
-        grid: GridSpec | None,
-        args: Sequence[Any],
-        keywords: Mapping[str, Any],
-        missing: LaunchError,
-    ) -> Grid:
-        """The grid of a call, or the declared one.
-
-        Raises:
-            LaunchError: ``missing``, if there is neither.
-        """
-        spec = self.grid if grid is None else grid
-        if spec is None:
-            raise missing
-        if callable(spec):
-            return self.grid_of(spec, args, keywords)
-        return fixed(spec)
-
-    def at(self, grid: Grid) -> Launcher:
-        """The kernel with three sizes, all compile-time arguments given."""
-        known = self._at.get(grid)
-        if known is None:
-            if len(self._at) >= _MOST_LAUNCHERS:
-                self._at.clear()
-            known = self._at[grid] = Launcher(self, grid)
-        return known
-
-    def _launcher(self, grid: Grid | Callable[[Any], object]) -> _Called:
-        return Launcher(self, grid) if callable(grid) else self.at(grid)
-
-    def _new_launcher(self, grid: GridSpec) -> _Called:
-        launcher = self._launcher(grid if callable(grid) else fixed(grid))
-        if isinstance(grid, int | tuple):
-            if len(self._launchers) >= _MOST_LAUNCHERS:
-                self._launchers.clear()
-            self._launchers[grid] = launcher
-        return launcher
-
-    def _known(
-        self, args: Sequence[Any], keywords: Mapping[str, Any]
-    ) -> dict[str, Any]:
-        """The keywords of a call with constants that others choose, without trials."""
-        return dict(keywords)
 
     def _bind(
         self,
@@ -434,14 +301,7 @@ class Kernel:
         )
 
 
-hide_from_dynamo(
-    Kernel.__call__,
-    Kernel.__getitem__,
-    Kernel.bind,
-    Kernel.interpret,
-    Kernel.launch,
-    Kernel.launch_anew,
-)
+hide_from_dynamo(Kernel.__call__)
 
 
 @overload

@@ -1,20 +1,26 @@
 """What ``kernel[grid]`` is, the call that must be cheap, and ``kernel.bind(...)``.
 
-That is a launch with everything decided: the cheapest way to run a kernel again.
+That is a launch with everything decided: the cheapest way to run a kernel again. A
+launch takes the fast path or the slow path. Where the arguments look like those of an
+earlier call, a native function made for that call checks them and runs the kernel, in
+well under a microsecond. If it will not, everything is done anew: bind, specialise,
+compile if needed, check, launch (`LaunchedKernel.launch`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
-from typing import Any, Protocol, cast
+from typing import Any, TypeAlias, cast
 
 from xetl.backend import Argument, ArrayView, Event, Place
 from xetl.errors import LaunchError, XetlError
+from xetl.runtime import interpret
 from xetl.runtime.arrays import locate
 from xetl.runtime.call_site import at_caller, errors_at_caller
-from xetl.runtime.executables import Loaded
-from xetl.runtime.grid import Grid
+from xetl.runtime.executables import Loaded, Prepared
+from xetl.runtime.grid import Grid, GridSpec, fixed
 from xetl.runtime.native_calls import (
     NativelyCalled,
     answer,
@@ -24,9 +30,24 @@ from xetl.runtime.native_calls import (
 )
 from xetl.runtime.overlap import same_view
 from xetl.runtime.placement import FINISHED, run, shortcut_entry
-from xetl.runtime.shortcuts import REFUSED, Shortcuts, answer_calls, entry_table
+from xetl.runtime.shortcuts import (
+    REFUSED,
+    Shortcut,
+    Shortcuts,
+    answer_calls,
+    entry_table,
+)
 from xetl.runtime.specialize import Specialization
-from xetl.runtime.tensors import hide_from_dynamo, is_plain_tensor, is_tensor
+from xetl.runtime.tensors import (
+    hide_from_dynamo,
+    is_plain_tensor,
+    is_tensor,
+    settle_dynamo,
+)
+from xetl.settings import launch_state
+
+_MOST_LAUNCHERS = 256
+_Called: TypeAlias = Callable[..., Event | None]
 
 
 class Plan(NativelyCalled):
@@ -132,13 +153,73 @@ def _check_unchanged(names: Sequence[str], args: Sequence[Argument]) -> None:
             )
 
 
-class Launchable(Protocol):
-    """What a launcher needs of its kernel."""
+class LaunchedKernel:
+    """What kernels of Python and of texts have in common: a grid, launches, plans.
 
-    @property
-    def shortcuts(self) -> Shortcuts:
-        """What calls like earlier ones may try first."""
-        ...
+    Attributes:
+        grid: the declared grid, or None.
+        shortcuts: calls that succeeded.
+    """
+
+    def __init__(self, grid: GridSpec | None = None) -> None:
+        self.grid = grid
+        self.shortcuts = Shortcuts()
+        self._launchers: dict[object, _Called] = {}
+        self._at: dict[Grid, Launcher] = {}
+
+    def __getitem__(self, grid: Any) -> _Called:
+        """The kernel with a grid; call it with the arguments."""
+        try:
+            return self._launchers[grid]
+        except (KeyError, TypeError):  # new, or not hashable
+            try:
+                return self._new_launcher(grid)
+            except XetlError as error:
+                raise at_caller(error) from None
+
+    @errors_at_caller
+    def bind(self, *args: Any, grid: GridSpec | None = None, **keywords: Any) -> Plan:
+        """Check and compile now; calling the plan launches with the same arguments.
+
+        A plan keeps the values that captured globals have now.
+        """
+        instead = self._no_grid("bound", "bind(..., grid=...)")
+        sizes = self._sizes(grid, args, keywords, instead)
+        wanted, place, found = self.prepare(args, keywords)
+        waits = keywords.get("wait", True)
+        return Plan(found.loaded, sizes, wanted, wanted.values, place, waits)
+
+    def interpret(
+        self,
+        *args: Any,
+        grid: GridSpec | None = None,
+        check: str = interpret.ALL,
+        **keywords: Any,
+    ) -> None:
+        """Run in the interpreter, and look for what is wrong with the kernel.
+
+        Args:
+            args: as in a launch.
+            grid: by default the declared one.
+            check: any of ``oob`` (indices outside of their array), ``uninit`` (shared
+                memory read before it is written) and ``race`` (two programs, or two
+                subgroups without a barrier between, touch an element, not both only to
+                read it and not both by atomics).
+            keywords: arguments by name.
+
+        Raises:
+            CheckError: the first thing found; all arrays are as they were.
+        """
+        try:
+            checks = interpret.checks_of(check)
+            interpret.refuse_other_backend(keywords)
+            keywords = self._known(args, keywords)
+            instead = self._no_grid("interpreted", "interpret(..., grid=...)")
+            sizes = self._sizes(grid, args, keywords, instead)
+            wanted, _, found = self.prepare(args, {**keywords, **interpret.OPTIONS})
+            interpret.run_checked(found.loaded, sizes, wanted.args, checks)
+        except XetlError as error:
+            raise at_caller(self._shown(error)) from None
 
     def launch(
         self,
@@ -148,7 +229,39 @@ class Launchable(Protocol):
         shortcuts: Shortcuts,
     ) -> Event | None:
         """Run the kernel, with all checks; the event, if the caller does not wait."""
-        ...
+        settle_dynamo()
+        result = shortcuts.run_on_tensors(grid, args, keywords)
+        if result is not REFUSED:
+            return result
+        event, new = self.launch_anew(grid, args, keywords)
+        if new is not None:
+            shortcuts.put(new)
+        return event
+
+    def launch_anew(
+        self, grid: Grid, args: Sequence[Any], keywords: Mapping[str, Any]
+    ) -> tuple[Event | None, Shortcut | None]:
+        """Run the kernel; what calls like this one may try first, if there is such."""
+        state = launch_state()
+        prepared = self.prepare(args, keywords)
+        wanted, place, (loaded, _, _) = prepared
+        event = run(loaded, grid, wanted.args, place, keywords.get("wait", True))
+        if not loaded.deserves_shortcut():
+            return event, None
+        return event, self._shortcut(prepared, args, keywords, state)
+
+    def at(self, grid: Grid) -> Launcher:
+        """The kernel with three sizes, all compile-time arguments given."""
+        known = self._at.get(grid)
+        if known is None:
+            if len(self._at) >= _MOST_LAUNCHERS:
+                self._at.clear()
+            known = self._at[grid] = Launcher(self, grid)
+        return known
+
+    def prepare(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> Prepared:
+        """Check a call, and find or make the code for it; nothing runs."""
+        raise NotImplementedError
 
     def grid_of(
         self,
@@ -157,11 +270,63 @@ class Launchable(Protocol):
         keywords: Mapping[str, Any],
     ) -> Grid:
         """What a grid function says for these arguments."""
-        ...
+        raise NotImplementedError
 
-    def at(self, grid: Grid) -> Launcher:
-        """The kernel with a grid, all compile-time arguments given."""
-        ...
+    def _shortcut(
+        self,
+        prepared: Prepared,
+        args: Sequence[Any],
+        keywords: Mapping[str, Any],
+        state: object,
+    ) -> Shortcut | None:
+        """What calls like one that has succeeded may try first, if there is such."""
+        raise NotImplementedError
+
+    def _no_grid(self, what: str, instead: str) -> LaunchError:
+        raise NotImplementedError
+
+    def _known(
+        self, args: Sequence[Any], keywords: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """The keywords of a call with constants that others choose, without trials."""
+        return dict(keywords)
+
+    def _shown(self, error: XetlError) -> XetlError:
+        return error
+
+    def _sizes(
+        self,
+        grid: GridSpec | None,
+        args: Sequence[Any],
+        keywords: Mapping[str, Any],
+        missing: LaunchError,
+    ) -> Grid:
+        """The grid of a call, or the declared one.
+
+        Raises:
+            LaunchError: ``missing``, if there is neither.
+        """
+        spec = self.grid if grid is None else grid
+        if spec is None:
+            raise missing
+        if callable(spec):
+            return self.grid_of(spec, args, keywords)
+        return fixed(spec)
+
+    def _launcher(self, grid: Grid | Callable[[Any], object]) -> _Called:
+        return Launcher(self, grid) if callable(grid) else self.at(grid)
+
+    def _new_launcher(self, grid: GridSpec) -> _Called:
+        launcher = self._launcher(grid if callable(grid) else fixed(grid))
+        return self._keep_launcher(grid, launcher)
+
+    def _keep_launcher(self, grid: Any, launcher: _Called) -> _Called:
+        if isinstance(grid, int | tuple):
+            if len(self._launchers) >= _MOST_LAUNCHERS:
+                self._launchers.clear()
+            with suppress(TypeError):  # it holds a list
+                self._launchers[grid] = launcher
+        return launcher
 
 
 class Launcher(NativelyCalled):
@@ -175,7 +340,7 @@ class Launcher(NativelyCalled):
 
     def __init__(
         self,
-        kernel: Launchable,
+        kernel: LaunchedKernel,
         grid: Grid | Callable[[Any], object],
         shortcuts: Shortcuts | None = None,
     ) -> None:
@@ -231,5 +396,12 @@ class Launcher(NativelyCalled):
             )
 
 
-hide_from_dynamo(Launcher.__call__)
+hide_from_dynamo(
+    Launcher.__call__,
+    LaunchedKernel.__getitem__,
+    LaunchedKernel.bind,
+    LaunchedKernel.interpret,
+    LaunchedKernel.launch,
+    LaunchedKernel.launch_anew,
+)
 may_be_native(Launcher)

@@ -63,19 +63,12 @@ class Shortcut(NamedTuple):
         for position, name in self.stored:
             yield args[position] if position < len(args) else keywords.get(name)
 
-    def is_for(self, count: int, given: Mapping[str, Any]) -> bool:
-        """Whether it is for calls with so many arguments by position, and keywords."""
+    def has(self, given: Mapping[str, Any]) -> bool:
+        """Whether it is for calls with such keywords."""
         known = self.keywords
-        if self.given != count or given.keys() != known.keys():
+        if given.keys() != known.keys():
             return False
-        return not known or all(given.get(o) is known.get(o) for o in OPTIONS)
-
-    def run(self, grid: Grid, args: Sequence[Any], given: Mapping[str, Any]) -> Any:
-        """Try it on such a call: what the entry gives."""
-        rest: Sequence[Any] = self.rest
-        if given:
-            rest = [given.get(n, d) for n, d in zip(self.names, rest)]
-        return self.fast(*grid, *args, *rest)
+        return all(given.get(o) is known.get(o) for o in OPTIONS)
 
 
 class Shortcuts:
@@ -144,14 +137,19 @@ class Shortcuts:
     def _run(
         self, grid: Grid, args: Sequence[Any], keywords: Mapping[str, Any]
     ) -> tuple[Any, Shortcut | None]:
-        state = launch_state()
-        for shortcut in self.known:
+        state, count = launch_state(), len(args)
+        for shortcut in self._latest[0][1]:
             if (
-                shortcut.is_for(len(args), keywords)
+                shortcut.given == count
                 and shortcut.state == state
+                and (not (keywords or shortcut.keywords) or shortcut.has(keywords))
                 and (shortcut.unchanged is None or shortcut.unchanged())
             ):
-                result = shortcut.run(grid, args, keywords)
+                rest: Sequence[Any] = shortcut.rest
+                if keywords:
+                    pairs = zip(shortcut.names, rest)
+                    rest = [keywords.get(name, default) for name, default in pairs]
+                result = shortcut.fast(*grid, *args, *rest)
                 if result != 1:
                     return shortcut.done if result == 0 else result, shortcut
         return REFUSED, None

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from math import prod
 from traceback import walk_tb
 from typing import Any, cast
 
-from xdsl.dialects.builtin import FileLineColLoc, ModuleOp
+import numpy as np
+from xdsl.dialects.builtin import FileLineColLoc, IntegerType, ModuleOp
 from xdsl.ir import Attribute, Operation
 
 from xetl import compiler, pipeline
-from xetl.backend import Artifact, BackendBase, Event, Place
+from xetl.backend import Artifact, BackendBase, Event
 from xetl.dialects.base import ints_of
 from xetl.dialects.kernel_attributes import (
     ALIAS_GROUPS,
@@ -28,17 +29,17 @@ from xetl.dialects.xetile.used_maps import used_maps
 from xetl.errors import IRError, LaunchError, XetlError
 from xetl.language.signature import Signature
 from xetl.locks import ForkSafeLock
-from xetl.runtime import interpret, report
+from xetl.runtime import report
 from xetl.runtime.cache import disk_cache
 from xetl.runtime.call_site import at_caller, errors_at_caller
-from xetl.runtime.executables import Loaded, choose_target, target_at
+from xetl.runtime.executables import Found, Loaded, Prepared, choose_target, target_at
 from xetl.runtime.fingerprint import text_digest
 from xetl.runtime.grid import Grid, GridSpec, fixed
-from xetl.runtime.launcher import Plan
+from xetl.runtime.launcher import LaunchedKernel, Plan
 from xetl.runtime.overlap import check_stored
-from xetl.runtime.placement import choose_backend, find_place, run, shortcut_entry
+from xetl.runtime.placement import choose_backend, find_place, shortcut_entry
+from xetl.runtime.shortcuts import Shortcut
 from xetl.runtime.specialize import Specialization
-from xetl.runtime.tensors import hide_from_dynamo
 from xetl.runtime.text_arguments import (
     aliases_of,
     bind,
@@ -46,8 +47,7 @@ from xetl.runtime.text_arguments import (
     why_not_launchable,
     with_sizes,
 )
-from xetl.runtime.text_shortcuts import TextShortcut, remember, shortcut
-from xetl.settings import config, launch_state
+from xetl.settings import config
 from xetl.transforms.legalize_text import LegalizeTextPass
 
 
@@ -98,7 +98,42 @@ _LANES = 16
 """Of a subgroup."""
 
 
-class TextKernel:
+def _behind_types(
+    fast: Callable[..., int], types: Sequence[Attribute], args: Sequence[Any]
+) -> Callable[..., int]:
+    """The native entry for calls like one with ``args``, which has succeeded.
+
+    The entry knows neither sizes in types nor the width of integers: what differs there
+    is refused before, as the entry refuses it, by 1.
+    """
+    array_class = np.ndarray
+    arrays: list[tuple[int, tuple[int, ...], tuple[int, ...]]] = []
+    numbers: list[tuple[int, int, int]] = []
+    for place, (type_, given) in enumerate(zip(types, args), 3):  # behind the grid
+        if type(given) is array_class:
+            array = cast("np.ndarray[Any, Any]", given)
+            arrays.append((place, array.shape, array.strides))
+        elif isinstance(type_, IntegerType) and 1 < type_.bitwidth < 64:
+            bits = type_.bitwidth
+            numbers.append((place, -(1 << (bits - 1)), 1 << bits))
+
+    def run(*args: Any) -> int:
+        for place, shape, strides in arrays:
+            array = args[place]
+            if type(array) is not array_class or array.shape != shape:
+                return 1
+            if array.strides != strides:
+                return 1
+        for place, low, high in numbers:
+            number = args[place]
+            if type(number) is not int or not low <= number < high:
+                return 1
+        return fast(*args)
+
+    return run
+
+
+class TextKernel(LaunchedKernel):
     """A function of a text; ``str()`` is the text in canonical form.
 
     Attributes:
@@ -108,8 +143,13 @@ class TextKernel:
     """
 
     def __init__(
-        self, text: str, function: Function, others: Sequence[Function]
+        self,
+        text: str,
+        function: Function,
+        others: Sequence[Function],
+        subgroups: Grid | None = None,
     ) -> None:
+        super().__init__()
         self.name = function.sym_name.data
         self.qualified_name = qualified_name(function)
         self._text = text
@@ -124,7 +164,8 @@ class TextKernel:
             argument.name_hint or f"argument {index}"
             for index, argument in enumerate(arguments[: len(self._types)])
         ]
-        self.shortcuts: tuple[TextShortcut, ...] = ()
+        self._subgroups = subgroups
+        self._with_subgroups: dict[Grid, TextKernel] = {}
         self._loaded: dict[object, Loaded] = {}
         self._lock = ForkSafeLock()
 
@@ -134,30 +175,35 @@ class TextKernel:
     def __str__(self) -> str:
         return str(self._function)
 
-    def __getitem__(self, grid: Any) -> TextLauncher:
-        """The kernel with a grid, or with a grid and the subgroups of a workgroup."""
-        try:
-            if isinstance(grid, tuple) and any(
-                isinstance(each, tuple | list) for each in cast("tuple[Any, ...]", grid)
-            ):
-                sizes, *rest = cast("tuple[Any, ...]", grid)
-                if len(rest) != 1:
-                    raise LaunchError(
-                        f"`{self.name}` was given {len(rest) + 1} grids",
-                        code="X0802",
-                        help="write kernel[grid] or kernel[grid, subgroups]",
-                    )
-                return TextLauncher(self, fixed(sizes), fixed(rest[0]))
-            return TextLauncher(self, fixed(cast("GridSpec", grid)), None)
-        except XetlError as error:
-            raise at_caller(error) from None
-
     def __call__(self, *args: Any, **keywords: Any) -> None:
         """There is no launch without a grid."""
-        try:
-            self._sizes(None, "called", f'lib["{self.name}"][grid](...)')
-        except XetlError as error:
-            raise at_caller(error) from None
+        raise at_caller(self._no_grid("called", f'lib["{self.name}"][grid](...)'))
+
+    def with_subgroups(self, subgroups: GridSpec | None) -> TextKernel:
+        """The kernel with so many subgroups in a workgroup; None: as it is."""
+        if subgroups is None:
+            return self
+        counts = fixed(subgroups)
+        found = self._with_subgroups.get(counts)
+        if found is None:
+            made = TextKernel(self._text, self._function, self._others, counts)
+            found = self._with_subgroups.setdefault(counts, made)
+        return found
+
+    def _new_launcher(self, grid: Any) -> Callable[..., Event | None]:
+        """With a grid, or with a grid and the subgroups of a workgroup."""
+        if not isinstance(grid, tuple):
+            return super()._new_launcher(grid)
+        sizes, *rest = cast("tuple[Any, ...]", grid)
+        if not any(isinstance(each, tuple | list) for each in (sizes, *rest)):
+            return super()._new_launcher(cast("GridSpec", grid))
+        if len(rest) != 1:
+            raise LaunchError(
+                f"`{self.name}` was given {len(rest) + 1} grids",
+                code="X0802",
+                help="write kernel[grid] or kernel[grid, subgroups]",
+            )
+        return self._keep_launcher(grid, self.with_subgroups(rest[0]).at(fixed(sizes)))
 
     @errors_at_caller
     def ir(self, stage: str = pipeline.FIRST_STAGE, *args: Any, **options: Any) -> str:
@@ -169,8 +215,8 @@ class TextKernel:
             options: ``backend``, ``target`` and ``subgroups`` (a tuple).
         """
         shows = partial(compiler.has_stage, stage)
-        given, counts, backend, target = self._asked(args, options, shows)
-        module = self._module(aliases_of(given.signature), counts)
+        kernel, given, backend, target = self._asked(args, options, shows)
+        module = kernel._module(aliases_of(given.signature))
         wanted = (given.signature, backend, target, stage)
         try:
             return compiler.ir_at_stage(module, *wanted)
@@ -185,8 +231,8 @@ class TextKernel:
             args: as in a launch, or none: then the types have to do.
             options: ``backend``, ``target`` and ``subgroups`` (a tuple).
         """
-        given, counts, backend, target = self._asked(args, options, None)
-        artifact = self._compiled(given, counts, backend, target)
+        kernel, given, backend, target = self._asked(args, options, None)
+        artifact = kernel._compiled(given, backend, target)
         where = self.name, FILE, self._text.split("\n")
         return report.explain_text(*where, backend.name, target, artifact)
 
@@ -195,9 +241,8 @@ class TextKernel:
         self, *args: Any, grid: GridSpec | None = None, **options: Any
     ) -> report.Stats:
         """Sizes and times, those of a launch if there are arrays; as for `explain`."""
-        asked = self._asked(args, options, None)
-        artifact = self._load(*asked).artifact
-        given, _, backend, target = asked
+        kernel, given, backend, target = self._asked(args, options, None)
+        artifact = kernel._load(given, backend, target).artifact
         sizes = None if grid is None or not args else fixed(grid)
         where = self.name, backend.name, target
         return report.stats(*where, artifact, sizes, given.args if args else None)
@@ -205,119 +250,93 @@ class TextKernel:
     @errors_at_caller
     def warmup(self, **options: Any) -> None:
         """Compile for any arguments of these types; options as for `explain`."""
-        self._load(*self._asked((), options, None))
+        kernel, given, backend, target = self._asked((), options, None)
+        kernel._load(given, backend, target)
 
     @errors_at_caller
     def bind(
-        self,
-        *args: Any,
-        grid: GridSpec | None = None,
-        subgroups: GridSpec | None = None,
-        **options: Any,
+        self, *args: Any, subgroups: GridSpec | None = None, **options: Any
     ) -> Plan:
-        """Check and compile now; calling the plan launches with the same arguments."""
-        sizes = self._sizes(grid, "bound", "bind(..., grid=...)")
-        counts = None if subgroups is None else fixed(subgroups)
-        given, place, loaded = self._prepared(counts, args, options)
-        waits = options.get("wait", True)
-        return Plan(loaded, sizes, given, given.values, place, waits)
+        """As `Kernel.bind`, of so many subgroups."""
+        return super(TextKernel, self.with_subgroups(subgroups)).bind(*args, **options)
 
+    @errors_at_caller
     def interpret(
-        self,
-        *args: Any,
-        grid: GridSpec | None = None,
-        subgroups: GridSpec | None = None,
-        check: str = interpret.ALL,
-        **options: Any,
+        self, *args: Any, subgroups: GridSpec | None = None, **options: Any
     ) -> None:
-        """Run in the interpreter, as `xetl.runtime.kernel.Kernel.interpret` does.
+        """As `Kernel.interpret`, of so many subgroups."""
+        super(TextKernel, self.with_subgroups(subgroups)).interpret(*args, **options)
 
-        Raises:
-            CheckError: the first thing found; all arrays are as they were.
-        """
-        try:
-            checks = interpret.checks_of(check)
-            interpret.refuse_other_backend(options)
-            sizes = self._sizes(grid, "interpreted", "interpret(..., grid=...)")
-            counts = None if subgroups is None else fixed(subgroups)
-            chosen = {**options, **interpret.OPTIONS}
-            given, _, loaded = self._prepared(counts, args, chosen)
-            interpret.run_checked(loaded, sizes, given.args, checks)
-        except XetlError as error:
-            raise at_caller(self._shown(error)) from None
+    def grid_of(
+        self,
+        function: Callable[[Any], object],
+        args: Sequence[Any],
+        keywords: Mapping[str, Any],
+    ) -> Grid:
+        """Refuse it: there is no function of arguments that have no names."""
+        return fixed(function)
 
-    def _sizes(self, grid: GridSpec | None, what: str, instead: str) -> Grid:
-        if grid is None:
-            raise LaunchError(
-                f"`{self.name}` was {what} without a grid",
-                code="X0802",
-                help=f"write {instead}",
-            )
-        return fixed(grid)
+    def _no_grid(self, what: str, instead: str) -> LaunchError:
+        text = f"`{self.name}` was {what} without a grid"
+        return LaunchError(text, code="X0802", help=f"write {instead}")
 
     def _asked(
         self,
         args: Sequence[Any],
         options: dict[str, Any],
         shows: Callable[[BackendBase], bool] | None,
-    ) -> tuple[Specialization, Grid | None, BackendBase, str]:
-        """What to compile for: arguments or their types, subgroups, and the machine."""
-        subgroups = options.pop("subgroups", None)
+    ) -> tuple[TextKernel, Specialization, BackendBase, str]:
+        """What to compile, for arguments or their types, and for which machine."""
+        kernel = self.with_subgroups(options.pop("subgroups", None))
         self._check_options(options)
         machine = options.get("target")
         asked = options.get("backend"), args
         backend = choose_backend(*asked, target=machine, shows=shows)
         target = choose_target(backend, machine)
-        counts = None if subgroups is None else fixed(subgroups)
         if args:
             given = bind(self.name, self.names, self._types, args)
         else:
             given = for_any(self.names, self._types)
-        return given, counts, backend, target
+        return kernel, given, backend, target
 
-    def launch(
+    def _shortcut(
         self,
-        grid: Grid,
-        subgroups: Grid | None,
+        prepared: Prepared,
         args: Sequence[Any],
-        options: dict[str, Any],
-    ) -> Event | None:
-        """Run the kernel; every check is done here.
+        keywords: Mapping[str, Any],
+        state: object,
+    ) -> Shortcut | None:
+        if keywords:
+            return None
+        _, place, (loaded, _, _) = prepared
+        stored = prepared.stored
+        fast = shortcut_entry(loaded, args, stored, place, True)
+        if fast is None:
+            return None
+        written = tuple((index, self.names[index]) for index in stored)
+        run = _behind_types(fast, self._types, args)
+        return Shortcut(run, len(args), {}, (), (), state, None, written)
+
+    def prepare(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> Prepared:
+        """Check a call, and find or make the code for it; nothing runs.
 
         Raises:
-            LaunchError: the call is wrong; nothing was written.
+            LaunchError: the call is wrong.
             IRError: the backend cannot run an operation of the text.
         """
-        state = launch_state()
-        given, place, loaded = self._prepared(subgroups, args, options)
-        waits = options.get("wait", True)
-        event = run(loaded, grid, given.args, place, waits)
-        entry = partial(shortcut_entry, loaded, args, sorted(loaded.stored), place)
-        fast = None
-        if not options and loaded.deserves_shortcut():
-            fast = entry(True)
-        if fast is not None:
-            new = shortcut(fast, subgroups, state, self._types, args)
-            self.shortcuts = remember(self.shortcuts, new)
-        return event
-
-    def _prepared(
-        self, subgroups: Grid | None, args: Sequence[Any], options: dict[str, Any]
-    ) -> tuple[Specialization, Place | None, Loaded]:
-        """Check a call, and find or make the code for it; nothing runs."""
         problem = why_not_launchable(self.name, self._function.function_type)
         if problem is not None:
             raise problem
-        self._check_options(options)
-        backend = choose_backend(options.get("backend"), args)
+        self._check_options(keywords)
+        backend = choose_backend(keywords.get("backend"), args)
         given = bind(self.name, self.names, self._types, args)
-        place = find_place(backend, options.get("queue"), self.names, given.args)
-        target = choose_target(backend, options.get("target"))
-        if options.get("target") is None:
+        place = find_place(backend, keywords.get("queue"), self.names, given.args)
+        target = choose_target(backend, keywords.get("target"))
+        if keywords.get("target") is None:
             target = target_at(backend, place)
-        loaded = self._load(given, subgroups, backend, target)
+        loaded = self._load(given, backend, target)
         check_stored(self.names, given.args, loaded.stored)
-        return given, place, loaded
+        return Prepared(given, place, Found(loaded, None, ""))
 
     def for_any_arguments(self) -> tuple[ModuleOp, Signature]:
         """A module with this kernel alone, and what its types say of its arguments.
@@ -328,11 +347,11 @@ class TextKernel:
         problem = why_not_launchable(self.name, self._function.function_type)
         if problem is not None:
             raise at_caller(problem) from None
-        module = self._module([-1] * len(self.names), None)
+        module = self._module([-1] * len(self.names))
         found = for_any(self.names, self._types).signature
         return module, with_sizes(found, self._types)
 
-    def _check_options(self, options: dict[str, Any]) -> None:
+    def _check_options(self, options: Mapping[str, Any]) -> None:
         for name in options.keys() - set(_OPTIONS):
             raise LaunchError(
                 f"`{self.name}` was given `{name}=`, which is no option of a launch",
@@ -341,44 +360,30 @@ class TextKernel:
                 "are `backend=`, `target=`, `queue=` and `wait=`",
             )
 
-    def _load(
-        self,
-        given: Specialization,
-        subgroups: Grid | None,
-        backend: BackendBase,
-        target: str,
-    ) -> Loaded:
-        key = (backend.name, target, config.of_code, given.signature, subgroups)
+    def _load(self, given: Specialization, backend: BackendBase, target: str) -> Loaded:
+        key = backend.name, target, config.of_code, given.signature
         with self._lock.held():
             found = self._loaded.get(key)
             if found is None:
-                found = self._compile(given, subgroups, backend, target)
+                found = self._compile(given, backend, target)
                 self._loaded[key] = found
         return found
 
     def _compile(
-        self,
-        given: Specialization,
-        subgroups: Grid | None,
-        backend: BackendBase,
-        target: str,
+        self, given: Specialization, backend: BackendBase, target: str
     ) -> Loaded:
-        options = (given.signature, subgroups)
+        options = (given.signature, self._subgroups)
         key = text_digest(self._text, self.qualified_name, options, backend, target)
         cache = disk_cache() if backend.cacheable and not config.dump else None
         artifact = None if cache is None else cache.load(key)
         if artifact is None:
-            artifact = self._compiled(given, subgroups, backend, target)
+            artifact = self._compiled(given, backend, target)
             if cache is not None:
                 cache.store(key, artifact)
         return Loaded(artifact, backend, given.signature)
 
     def _compiled(
-        self,
-        given: Specialization,
-        subgroups: Grid | None,
-        backend: BackendBase,
-        target: str,
+        self, given: Specialization, backend: BackendBase, target: str
     ) -> Artifact:
         if config.compiling_forbidden:
             raise LaunchError(
@@ -386,16 +391,16 @@ class TextKernel:
                 "which `xetl.no_compile()` forbids",
                 code="X0815",
             )
-        module = self._module(aliases_of(given.signature), subgroups)
+        module = self._module(aliases_of(given.signature))
         make = compiler.compile_module
         try:
             return make(module, given.signature, backend, target, FILE)
         except Exception as error:
             raise self._shown(refused(error, backend.name)) from None
 
-    def _module(self, aliases: Sequence[int], subgroups: Grid | None) -> ModuleOp:
+    def _module(self, aliases: Sequence[int]) -> ModuleOp:
         """A module with this kernel alone."""
-        counts = subgroups or self._default_subgroups()
+        counts = self._subgroups or self._default_subgroups()
         module = launch_form(self._function, self._others, self.names, aliases, counts)
         if self._is_lowered:
             self._check_aliases(aliases)
@@ -438,42 +443,3 @@ class TextKernel:
             lines = self._text.split("\n")
             error.source_line = lines[error.line - 1]
         return error
-
-
-class TextLauncher:
-    """A text kernel with a grid; call it with the arguments."""
-
-    __slots__ = ("_grid", "_kernel", "_subgroups")
-
-    def __init__(self, kernel: TextKernel, grid: Grid, subgroups: Grid | None) -> None:
-        self._kernel = kernel
-        self._grid = grid
-        self._subgroups = subgroups
-
-    def __call__(self, *args: Any, **options: Any) -> Event | None:
-        """Launch the kernel on ``args``.
-
-        Args:
-            args: by position.
-            options: ``backend=``, ``target=``, ``queue=``, ``wait=``.
-
-        Returns:
-            With ``wait=False`` an event to wait for, else None.
-        """
-        kernel = self._kernel
-        try:
-            if kernel.shortcuts and not options:
-                state = launch_state()
-                for known in kernel.shortcuts:
-                    if (
-                        known.subgroups == self._subgroups
-                        and known.state == state
-                        and known.run(self._grid, args)
-                    ):
-                        return None
-            return kernel.launch(self._grid, self._subgroups, args, options)
-        except XetlError as error:
-            raise at_caller(error) from None
-
-
-hide_from_dynamo(TextKernel.__getitem__, TextLauncher.__call__)
