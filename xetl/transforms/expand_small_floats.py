@@ -31,9 +31,7 @@ from typing import cast
 import numpy as np
 from xdsl.dialects.builtin import (
     AnyFloat,
-    ArrayAttr,
     BFloat16Type,
-    DictionaryAttr,
     Float8E4M3FNType,
     Float8E5M2Type,
     Float16Type,
@@ -48,9 +46,10 @@ from xdsl.dialects.builtin import (
     f16,
     f32,
 )
-from xdsl.ir import Attribute, Operation, ParametrizedAttribute, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
+from xetl.analysis.axes import defined_by
 from xetl.devices import CODES, find_device
 from xetl.dialects import xetile
 from xetl.dialects.base import element_type, vector_type, with_element
@@ -61,6 +60,7 @@ from xetl.ir.passes import Pass
 from xetl.language.dtypes import DType
 from xetl.records import record
 from xetl.transforms.diagnostics import refusal
+from xetl.transforms.rewriting import retype, retyping
 
 CODE = IntegerType(8)
 """What holds a float of eight bits."""
@@ -274,9 +274,9 @@ class ExpandSmallFloatsPass(Pass):
         for each, make in conversions:
             if make is not None:
                 _replace(each, make)
-        retype = _retyper()
+        as_codes = retyping(_as_code)
         for each in op.walk():
-            _retype(each, retype)
+            retype(each, as_codes)
 
     def _multiplies(self, op: xetile.TileMmaOp) -> bool:
         """Whether the device has an instruction for a product of codes."""
@@ -299,13 +299,7 @@ def _name_of(type_: Attribute) -> str:
 
 
 def _has_small(op: Operation) -> bool:
-    return any(is_small(value.type) for value in _values(op))
-
-
-def _values(op: Operation) -> list[SSAValue]:
-    """The values that an operation defines, those of its regions as well."""
-    blocks = [block for region in op.regions for block in region.blocks]
-    return [*op.results, *(arg for block in blocks for arg in block.args)]
+    return any(is_small(value.type) for value in defined_by(op))
 
 
 # What computes does so in a wider type ----------------------------------------------
@@ -389,49 +383,15 @@ def _replace(op: Operation, make: Callable[[Builder], SSAValue]) -> None:
 # Types ------------------------------------------------------------------------------
 
 
-def _retype(op: Operation, retype: Callable[[Attribute], Attribute]) -> None:
-    """Give an operation, and the values it defines, types of i8."""
-    for value in _values(op):
-        new = retype(value.type)
-        if new is not value.type:
-            Rewriter.replace_value_with_new_type(value, new)
-    for holder in (op.properties, op.attributes):
-        for name, attribute in holder.items():
-            holder[name] = retype(attribute)
-
-
-def _retyper() -> Callable[[Attribute], Attribute]:
-    """A function from attributes and types to those of i8; it remembers them."""
-    known: dict[Attribute, Attribute] = {}
-
-    def convert(attribute: Attribute) -> Attribute:
-        if is_small(attribute) and isinstance(attribute, AnyFloat):
-            return CODE
-        if isinstance(attribute, FloatAttr):
-            number = cast("FloatAttr[AnyFloat]", attribute)
-            is_code = is_small(number.type)
-            return _code_of(number.value.data, number.type) if is_code else number
-        if isinstance(attribute, ArrayAttr):
-            items = cast("ArrayAttr[Attribute]", attribute).data
-            return ArrayAttr([retype(each) for each in items])
-        if isinstance(attribute, DictionaryAttr):
-            return DictionaryAttr({k: retype(v) for k, v in attribute.data.items()})
-        if isinstance(attribute, ParametrizedAttribute):
-            new = [retype(each) for each in attribute.parameters]
-            if any(one is not other for one, other in zip(new, attribute.parameters)):
-                return type(attribute).new(new)
-        return attribute
-
-    def retype(attribute: Attribute) -> Attribute:
-        found = known.get(attribute)
-        if found is None:
-            converted = convert(attribute)
-            # Itself where nothing changes: what is equal need not be built again.
-            found = attribute if converted == attribute else converted
-            known[attribute] = found
-        return found
-
-    return retype
+def _as_code(attribute: Attribute) -> Attribute | None:
+    """A format, or a number in it, as codes; None: nothing of it is one itself."""
+    if isinstance(attribute, AnyFloat) and is_small(attribute):
+        return CODE
+    if isinstance(attribute, FloatAttr):
+        number = cast("FloatAttr[AnyFloat]", attribute)
+        is_code = is_small(number.type)
+        return _code_of(number.value.data, number.type) if is_code else number
+    return None
 
 
 def _code_of(number: float, type_: Attribute) -> IntegerAttr:

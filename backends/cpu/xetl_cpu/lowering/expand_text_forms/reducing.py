@@ -12,26 +12,21 @@ from typing import Any
 from xdsl.dialects.builtin import (
     BFloat16Type,
     Float16Type,
-    FloatAttr,
     FloatTF32Type,
-    FunctionType,
-    MemRefType,
     VectorType,
     f32,
     i32,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.rewriter import Rewriter
 
-from xetl.analysis.axes import defined_by
 from xetl.dialects.base import Index, element_type, is_tf32, vector_type
-from xetl.dialects.kinds_of_types import is_dense, is_memref, is_vector
-from xetl.dialects.literals import with_type
+from xetl.dialects.kinds_of_types import is_vector
 from xetl.dialects.upstream import arith, gpu, vector
-from xetl.dialects.xetile import TileMmaOp, TileReduceOp, TileType
+from xetl.dialects.xetile import TileMmaOp, TileReduceOp
 from xetl.ir.builder import Builder
 from xetl.transforms.legalize_vectors.reductions import reduced
 from xetl.transforms.legalize_vectors.shapes import cast
+from xetl.transforms.rewriting import retype, retyping
 from xetl_cpu.lowering.expand_text_forms import scratch
 from xetl_cpu.lowering.expand_text_forms.scratch import Place, loop_nest, replace_by
 
@@ -116,11 +111,9 @@ def as_f32(kernel: gpu.FuncOp) -> None:
     operations = list(kernel.walk())
     products = [o for o in operations if _is_product(o)]
     casts = [o for o in operations if _is_rounding(o)]
+    to_f32 = retyping(_as_f32)
     for op in operations:
-        for value in defined_by(op):
-            _replace(op, value)
-    inputs = [argument.type for argument in kernel.body.block.args]
-    kernel.function_type = FunctionType.from_lists(inputs, [])
+        retype(op, to_f32)
     for op in products:
         w = Builder.before(op)
         for number in (0, 1):
@@ -135,15 +128,6 @@ def as_f32(kernel: gpu.FuncOp) -> None:
             replace_by(op, op.operands[0])
 
 
-def _replace(op: Operation, value: SSAValue) -> None:
-    new = _replaced(value.type)
-    if new is value.type:
-        return
-    if isinstance(op, arith.ConstantOp):
-        _retype(op, new)
-    Rewriter.replace_value_with_new_type(value, new)
-
-
 def _is_product(op: Operation) -> bool:
     return isinstance(op, TileMmaOp) and is_tf32(op.a.type)
 
@@ -152,26 +136,9 @@ def _is_rounding(op: Operation) -> bool:
     return isinstance(op, arith.TruncfOp) and is_tf32(op.result.type)
 
 
-def _replaced(type_: Attribute) -> Attribute:
-    """The type with f32 for tf32."""
-    if isinstance(type_, FloatTF32Type):
-        return f32
-    if is_vector(type_) and is_tf32(type_):
-        return VectorType(f32, type_.get_shape())
-    if isinstance(type_, TileType) and isinstance(type_.element_type, FloatTF32Type):
-        return TileType(type_.shape, f32, type_.encoding)
-    if is_memref(type_) and isinstance(type_.element_type, FloatTF32Type):
-        return MemRefType(f32, type_.get_shape(), type_.layout, type_.memory_space)
-    return type_
-
-
-def _retype(op: arith.ConstantOp, type_: Attribute) -> None:
-    value = op.value
-    if isinstance(value, FloatAttr):
-        op.properties["value"] = FloatAttr(value.value.data, f32)
-    elif is_dense(value) and is_vector(type_):
-        # Both have 32 bits.
-        op.properties["value"] = with_type(value, type_)
+def _as_f32(attribute: Attribute) -> Attribute | None:
+    """f32 for tf32; numbers keep their bytes, as both have 32 bits."""
+    return f32 if isinstance(attribute, FloatTF32Type) else None
 
 
 def _rounded(w: Builder, value: SSAValue) -> SSAValue:

@@ -28,7 +28,7 @@ from xetl_cpu.dialect import ViewAddressOp
 
 
 def loop_nest(
-    build: Builder, sizes: Sequence[int], body: Callable[[Builder, list[Index]], None]
+    build: Builder, sizes: Sequence[Index], body: Callable[[Builder, list[Index]], None]
 ) -> None:
     """Loops over ``sizes`` around what ``body`` writes for their counters."""
     inner, counters, ends = build, list[Index](), list[Builder]()

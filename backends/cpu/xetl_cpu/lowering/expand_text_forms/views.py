@@ -19,10 +19,10 @@ from xetl.dialects.base import Index, memref_type
 from xetl.dialects.kernel_attributes import SHARED
 from xetl.dialects.kinds_of_types import is_memref
 from xetl.dialects.memref_layout import memory_space_of
-from xetl.dialects.upstream import memref, scf
+from xetl.dialects.upstream import memref
 from xetl.dialects.xetile import InitTileOp
 from xetl.ir.builder import Builder
-from xetl_cpu.lowering.expand_text_forms.scratch import replace_by
+from xetl_cpu.lowering.expand_text_forms.scratch import loop_nest, replace_by
 
 _SAME_ORIGIN = (
     memref.SubviewOp,
@@ -96,17 +96,13 @@ def _copy(op: memref.CopyOp) -> None:
     w = Builder.before(op)
     rank = len(memref_type(op.source).get_shape())
     sizes = [w.insert(memref.DimOp(op.source, w.index(d))) for d in range(rank)]
-    zero, one = w.index(0), w.index(1)
-    counters: list[SSAValue] = []
-    writers = [w]
-    for size in sizes:
-        loop = writers[-1].for_loop(zero, size, one)
-        counters.append(loop.body.block.args[0])
-        writers.append(Builder.at_end(loop.body.block, op.location))
-    element = writers[-1].insert(memref.LoadOp(op.source, counters))
-    writers[-1].add(memref.StoreOp(element, op.target, counters))
-    for writer in writers[1:]:
-        writer.add(scf.YieldOp())
+
+    def one(inner: Builder, counters: list[Index]) -> None:
+        places = [inner.index(each) for each in counters]
+        element = inner.insert(memref.LoadOp(op.source, places))
+        inner.add(memref.StoreOp(element, op.target, places))
+
+    loop_nest(w, sizes, one)
     replace_by(op)
 
 
