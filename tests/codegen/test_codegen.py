@@ -288,6 +288,47 @@ def test_constants_of_the_address_are_folded() -> None:
     assert "mul" not in llvm
 
 
+SUMS = f"""
+func.func @f(%A: {ROWS}, %i: index, %n: index) -> f32 {{
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %none = arith.constant 0.0 : f32
+  %is_some = arith.cmpi slt, %zero, %i : index
+  %first = scf.if %is_some -> (f32) {{
+    %s = scf.for %j = %zero to %n step %one iter_args(%sum = %none) -> (f32) {{
+      %x = memref.load %A[%i, %j] : {ROWS}
+      %next = arith.addf %sum, %x : f32
+      scf.yield %next : f32
+    }}
+    scf.yield %s : f32
+  }} else {{
+    scf.yield %none : f32
+  }}
+  %s = scf.for %j = %zero to %n step %one iter_args(%sum = %first) -> (f32) {{
+    %x = memref.load %A[%i, %j] : {ROWS}
+    %y = memref.load %A[%j, %i] : {ROWS}
+    %xy = arith.addf %x, %y : f32
+    %next = arith.addf %sum, %xy : f32
+    scf.yield %next : f32
+  }}
+  return %s : f32
+}}"""
+
+
+def test_a_row_of_a_branch_is_not_used_behind_it() -> None:
+    A = np.arange(16, dtype=np.float32).reshape(4, 4)
+    run = compiled(SUMS)
+    for row in range(4):
+        once = A[row].sum() + A[:, row].sum()
+        assert run(A.ctypes.data, 4, 4, 4, 1, row, 4) == once + A[row].sum() * (row > 0)
+
+
+def test_the_address_of_a_row_is_computed_in_front_of_a_loop() -> None:
+    _, *bodies = str(emitted(SUMS)).split("\nfor.body")
+    products = [body.split("\nfor.end")[0].count(" mul ") for body in bodies]
+    assert products == [0, 1]  # the row of `%A[%j, %i]` is another one each time
+
+
 def test_elements_are_put_together_and_shuffled() -> None:
     run = compiled("""
         func.func @f(%a: f64, %b: f64, %i: index) -> f64 {

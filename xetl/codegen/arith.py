@@ -36,6 +36,7 @@ from xetl.codegen.types import (
     scalar_type,
 )
 from xetl.dialects.kinds_of_types import is_dense, is_vector
+from xetl.dialects.literals import splat_value
 from xetl.dialects.upstream import arith
 
 _INT = {
@@ -365,10 +366,12 @@ def _constant(em: Emitter, op: arith.ConstantOp) -> None:
         return
     assert is_dense(value)
     assert is_vector(type_)
-    values = list(value.get_values())
-    count = llvm_type(type_).count
-    values = values * count if len(values) == 1 else values
-    scalars = [scalar_constant(type_.element_type, v) for v in values]
+    same = splat_value(value)
+    if same is not None:
+        scalar = scalar_constant(type_.element_type, same)
+        em.set(op.result, repeated(llvm_type(type_), scalar))
+        return
+    scalars = [scalar_constant(type_.element_type, v) for v in value.get_values()]
     em.set(op.result, ll.Constant(llvm_type(type_), scalars))
 
 

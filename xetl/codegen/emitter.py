@@ -22,6 +22,7 @@ from xetl.codegen.types import (
     ll,
     llvm_type,
     memory_type,
+    repeated,
 )
 from xetl.errors import InternalError
 from xetl.records import record
@@ -29,6 +30,10 @@ from xetl.records import record
 Emit: TypeAlias = Callable[..., None]
 EmitTable: TypeAlias = dict[type[Operation], Callable[..., None]]
 """For each operation class, the function that emits it."""
+
+
+Row: TypeAlias = tuple[Value, ...]
+"""The address of a memref, the indices of a row of it, and their strides."""
 
 
 @record(frozen=True)
@@ -59,14 +64,18 @@ class Emitter:
     math: Callable[[str, Any, int], Value]
     lower_bf16: bool = True
     values: dict[SSAValue, Any] = field(default_factory=dict[SSAValue, Any])
+    rows: dict[Row, Value] = field(default_factory=dict[Row, Value])
+    """Addresses of rows that are computed in the block, or in one around it."""
 
     def emit_block(self, block: Block) -> None:
         """Emit every operation of a block, its terminator included."""
+        outside = dict(self.rows)
         for op in block.ops:
             emit = self.table.get(type(op))
             if emit is None:
                 raise InternalError(f"no code can be emitted for `{op.name}`")
             emit(self, op)
+        self.rows = outside
 
     def get(self, value: SSAValue) -> Value:
         """The LLVM value of an SSA value that is no memref."""
@@ -99,17 +108,33 @@ class Emitter:
         assert isinstance(emitted, Strided)
         return emitted
 
+    def compute_row(self, base: Strided, indices: Sequence[Value]) -> None:
+        """Compute the address of a row of a memref, for its elements' addresses."""
+        row = _row(base, indices)
+        if row not in self.rows:
+            self.rows[row] = self._address(base.address, base, indices, base.strides)
+
     def element_address(self, base: Strided, indices: Sequence[Value]) -> Value:
         """The address of an element of a memref."""
+        row = self.rows.get(_row(base, indices[:-1]))
+        if row is None:
+            return self._address(base.address, base, indices, base.strides)
+        return self._address(row, base, indices[-1:], base.strides[-1:])
+
+    def _address(
+        self,
+        start: Value,
+        base: Strided,
+        indices: Sequence[Value],
+        strides: Sequence[Value],
+    ) -> Value:
         offset: Value | None = None
-        for index, stride in zip(indices, base.strides):
+        for index, stride in zip(indices, strides):
             term = multiply(self.builder, index, stride)
             offset = term if offset is None else add(self.builder, offset, term)
         if offset is None or is_constant(offset, 0):
-            return base.address
-        return self.builder.gep(
-            base.address, [offset], source_etype=memory_type(base.element)
-        )
+            return start
+        return self.builder.gep(start, [offset], source_etype=memory_type(base.element))
 
     def intrinsic(
         self,
@@ -124,6 +149,10 @@ class Emitter:
             type_ = ll.FunctionType(result, [operand.type for operand in operands])
             function = ll.Function(self.module, type_, name)
         return self.builder.call(function, list(operands), fastmath=tuple(flags))
+
+
+def _row(base: Strided, indices: Sequence[Value]) -> Row:
+    return base.address, *indices, *base.strides[: len(indices)]
 
 
 def emits(compute: Callable[..., Value]) -> Emit:
@@ -165,9 +194,9 @@ def add(builder: Builder, left: Value, right: Value) -> Value:
 def splat(builder: Builder, scalar: Value, lanes: int) -> Value:
     """A vector with the scalar in every lane."""
     vector = ll.VectorType(scalar.type, lanes)
-    undefined = ll.Constant(vector, ll.Undefined)
+    undefined = repeated(vector, ll.Undefined)
     first = builder.insert_element(undefined, scalar, ll.Constant(ll.IntType(32), 0))
-    zeros = ll.Constant(ll.VectorType(ll.IntType(32), lanes), [0] * lanes)
+    zeros = repeated(ll.VectorType(ll.IntType(32), lanes), 0)
     return builder.shuffle_vector(first, undefined, zeros)
 
 

@@ -113,7 +113,7 @@ def _lane_by_lane(em: Emitter, name: str, args: Sequence[Value]) -> Value:
     made.linkage = "internal"
     made.attributes.add("noinline")
     b = ll.IRBuilder(made.append_basic_block("entry"))
-    result = ll.Constant(type_, ll.Undefined)
+    result = repeated(type_, ll.Undefined)
     for lane in range(type_.count):
         each = [b.extract_element(arg, I32(lane)) for arg in made.args]
         value = b.call(_c_function(em, name, each), each)

@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import (
     NoneAttr,
     StridedLayoutAttr,
 )
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from xetl.codegen.arith import CHOICES, UNSIGNED_ZERO, chosen, in_f32, suffix
 from xetl.codegen.emitter import EmitTable, Emitter, Strided, constant, multiply
@@ -27,7 +27,8 @@ from xetl.codegen.types import (
     memory_type,
 )
 from xetl.dialects.reduction_kinds import ON_INTEGERS, normalize_kind
-from xetl.dialects.upstream import memref
+from xetl.dialects.upstream import memref, vector
+from xetl.dialects.walk import operations_in
 from xetl.errors import InternalError
 
 
@@ -154,6 +155,26 @@ def _dim(em: Emitter, op: memref.DimOp) -> None:
 def _cast(em: Emitter, op: memref.CastOp) -> None:
     type_: Any = op.result.type
     em.set(op.result, refine(em.strided(op.operands[0]), type_))
+
+
+_ACCESSES = (
+    *(memref.LoadOp, memref.StoreOp, vector.LoadOp, vector.StoreOp),
+    *(vector.MaskedloadOp, vector.MaskedstoreOp),
+)
+
+
+def compute_rows(em: Emitter, loop: Operation) -> None:
+    """Compute in front of a loop where rows start whose elements it reads or writes.
+
+    LLVM would move this out of the loop, but takes long to find that it may: each of
+    a loop's four or more accesses would have products of its own.
+    """
+    for op in operations_in(loop, *_ACCESSES):
+        is_scalar = isinstance(op, memref.LoadOp | memref.StoreOp)
+        base = em.values.get(op.memref if is_scalar else op.base)
+        row = op.indices[:-1]
+        if row and base is not None and all(index in em.values for index in row):
+            em.compute_row(base, em.all(row))
 
 
 def _load(em: Emitter, op: memref.LoadOp) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from xdsl.ir import Operation, SSAValue
 
 from xetl.codegen.emitter import EmitTable, Emitter, Strided, is_constant
-from xetl.codegen.memref import refine
+from xetl.codegen.memref import compute_rows, refine
 from xetl.codegen.types import Value, ll
 from xetl.dialects.base import memref_type
 from xetl.dialects.upstream import scf
@@ -19,6 +19,7 @@ def _for(em: Emitter, op: scf.ForOp) -> None:
     """Test at the top: a loop may run zero times."""
     b, body = em.builder, op.body.block
     lower, upper, step, *inits = em.all(op.operands)
+    compute_rows(em, op)
     before = b.block
     head, inside, after = (
         b.append_basic_block(f"for.{n}") for n in ("head", "body", "end")

@@ -109,7 +109,14 @@ def like(type_: Type, element: Type) -> Type:
     return element
 
 
-def repeated(type_: Type, number: float) -> Value:
-    """A constant, in every lane of a vector."""
+class _Splat(ll.Constant):
+    """One constant in every lane of a vector; in the text it stands once."""
+
+    def _get_reference(self) -> str:
+        return f"splat ({self.constant[0]})"
+
+
+def repeated(type_: Type, number: object) -> Value:
+    """A constant, in every lane of a vector; it may be `ll.Undefined`."""
     is_vector = isinstance(type_, ll.VectorType)
-    return ll.Constant(type_, [number] * type_.count if is_vector else number)
+    return (_Splat if is_vector else ll.Constant)(type_, number)

@@ -32,6 +32,7 @@ from xetl.codegen.types import (
     ll,
     llvm_type,
     memory_type,
+    repeated,
 )
 from xetl.dialects.base import ints_of
 from xetl.dialects.reduction_kinds import ON_FLOATS, ON_INTEGERS, SUMS
@@ -70,7 +71,7 @@ def _insert(em: Emitter, op: vector.InsertOp) -> None:
 
 
 def _from_elements(em: Emitter, op: vector.FromElementsOp) -> None:
-    result: Any = ll.Constant(llvm_type(op.result.type), ll.Undefined)
+    result = repeated(llvm_type(op.result.type), ll.Undefined)
     for index, element in enumerate(em.all(op.operands)):
         result = em.builder.insert_element(result, element, I32(index))
     em.set(op.result, result)
@@ -126,7 +127,7 @@ def _tree(em: Emitter, method: str, value: Value) -> Value:
 
 def _half(em: Emitter, value: Value, lanes: range) -> Value:
     mask = ll.Constant(ll.VectorType(I32, len(lanes)), list(lanes))
-    return em.builder.shuffle_vector(value, ll.Constant(value.type, ll.Undefined), mask)
+    return em.builder.shuffle_vector(value, repeated(value.type, ll.Undefined), mask)
 
 
 def _create_mask(em: Emitter, op: vector.CreateMaskOp) -> None:
@@ -157,9 +158,7 @@ def _from_memory(em: Emitter, value: Value, type_: VectorType[Attribute]) -> Val
     wanted = llvm_type(type_)
     if value.type == wanted:
         return value
-    return em.builder.icmp_signed(
-        "!=", value, ll.Constant(value.type, [0] * wanted.count)
-    )
+    return em.builder.icmp_signed("!=", value, repeated(value.type, 0))
 
 
 def _memory_vector(type_: VectorType[Attribute]) -> Type:
@@ -264,7 +263,7 @@ def _gather(em: Emitter, op: vector.GatherOp) -> None:
     if spare is not None:  # all lanes load, so that none needs a branch
         b, lanes = em.builder, memory.count
         addresses = b.select(given, addresses, splat(b, spare, lanes))
-        mask = ll.Constant(given.type, [1] * lanes)
+        mask = repeated(given.type, 1)
     name = f"llvm.masked.gather.{suffix(memory)}.v{memory.count}p0"
     operands = [addresses, mask, passed]
     loaded = masked_call(em, name, memory, operands, 0, byte_width(base.element))

@@ -13,7 +13,7 @@ from dataclasses import field
 from functools import lru_cache
 from typing import Any
 
-from xetl.codegen.types import BF16, Block, Function, Module, Type, Value
+from xetl.codegen.types import BF16, Block, Function, Module, Type, Value, repeated
 from xetl.codegen.types import ll as ir
 from xetl.records import record
 
@@ -49,16 +49,15 @@ def const(type_: Type, value: int | float | Sequence[int | float]) -> Value:
     """A constant; a plain number on a vector type fills all lanes."""
     if isinstance(value, int):
         return _integer(type_, value)
-    if isinstance(type_, ir.VectorType) and isinstance(value, float):
-        value = [value] * type_.count
-    return ir.Constant(type_, value)
+    if isinstance(value, Sequence):
+        return ir.Constant(type_, value)
+    return repeated(type_, value)
 
 
 @lru_cache(maxsize=1024, typed=True)
 def _integer(type_: Type, value: int) -> Value:
     """The same object each time: it keeps the text that it was printed as."""
-    is_vector = isinstance(type_, ir.VectorType)
-    return ir.Constant(type_, [value] * type_.count if is_vector else value)
+    return repeated(type_, value)
 
 
 @lru_cache(maxsize=64)
@@ -331,11 +330,12 @@ class Builder(ir.IRBuilder):
             result.add_incoming(final, latch)
             loop.results.append(result)
 
+    def hidden(self, address: Value) -> Value:
+        """The same address; strength reduction takes it as it is, which is quicker."""
+        return self.intrinsic("llvm.launder.invariant.group.p0", PTR, [address])
+
     def _hidden(self, number: Value) -> Value:
-        """The same number; LLVM does not know it before it selects instructions."""
-        name = "llvm.launder.invariant.group.p0"
-        pointer = self.intrinsic(name, PTR, [self.inttoptr(number, PTR)])
-        return self.ptrtoint(pointer, number.type)
+        return self.ptrtoint(self.hidden(self.inttoptr(number, PTR)), number.type)
 
     @contextmanager
     def either(

@@ -29,8 +29,8 @@ def test_equal_numbers_of_other_types_are_others() -> None:
     assert str(const(I32, 1)) == "i32 1"
     assert str(const(I1, 1)) == "i1 1"
     assert str(const(I1, True)) == "i1 true"
-    assert str(const(vector(I32, 2), 1)) == "<2 x i32> <i32 1, i32 1>"
-    assert str(const(vector(I32, 3), 1)) == "<3 x i32> <i32 1, i32 1, i32 1>"
+    assert str(const(vector(I32, 2), 1)) == "<2 x i32> splat (i32 1)"
+    assert str(const(vector(I32, 3), 1)) == "<3 x i32> splat (i32 1)"
     assert str(iota(2)) != str(iota(2, I64))
 
 

@@ -67,4 +67,6 @@ class KernelEmitter(Emitter):
     ) -> KernelEmitter:
         """An emitter for the body of a task function."""
         builder = Builder(function.append_basic_block("entry"))
-        return replace(self, builder=builder, values=values, slots=None, scratch_used=0)
+        new = replace(self, builder=builder, values=values, slots=None, scratch_used=0)
+        new.rows = {}
+        return new

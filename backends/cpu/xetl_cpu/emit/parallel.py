@@ -216,9 +216,11 @@ def _emit_task(em: KernelEmitter, op: scf.ParallelOp, outside: list[SSAValue]) -
     inner.last = {one: b.stack_words(1) for one in operations_in(op, IsNewOp)}
     has_run = b.stack_words(1)
     b.store(constant(0), has_run)
-    with b.counted_loop(b.add(first, count), start=first, name="thread") as thread:
+    end = b.add(first, count)
+    # Hidden: strength reduction would look at every address as one of this loop.
+    with b.counted_loop(end, start=first, name="thread", is_hidden=True) as thread:
         own = _own(em, b, scratch, thread.index)
-        inner.scratch = b.gep(own, [_HEADER], source_etype=I8)
+        inner.scratch = b.hidden(b.gep(own, [_HEADER], source_etype=I8))
         inner.thread = thread.index
         for last in inner.last.values():
             b.store(constant(-1), last)
