@@ -7,17 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Hashable, Sequence
 from contextlib import contextmanager
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from xdsl.dialects.builtin import IndexType, IntegerType, LocationAttr, UnknownLoc
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
-from xdsl.pattern_rewriter import PatternRewriter
 from xdsl.rewriter import InsertPoint
 
 from xetl.dialects.base import Index, element_type, with_element
 from xetl.dialects.literals import make_splat
 from xetl.dialects.upstream import arith, scf
 from xetl.dialects.upstream.elementwise import bit_width
+
+if TYPE_CHECKING:
+    from xdsl.pattern_rewriter import PatternRewriter
 
 OpT = TypeVar("OpT", bound=Operation)
 T = TypeVar("T")
