@@ -4,17 +4,18 @@ An error is a headline, the innermost line of the user with a caret, the lines t
 called it, notes and a help.  ``str(error)`` is the whole drawing; the parts stay
 fields.  The anatomy follows the rustc development guide, "Diagnostics".
 
-This module imports nothing but the standard library: every other one may use it.
+This module imports the standard library and `records` alone, so all others may use it.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+from xetl.records import record
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class CallFrame:
     """One line of the user's source on the way to an error.
 

@@ -8,13 +8,13 @@ between the two 16-bit floats is refused.
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from xetl.errors import TileTypeError, did_you_mean
 from xetl.imports import import_whole
+from xetl.records import record
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -59,7 +59,7 @@ __all__ = [
 Kind = Literal["f", "i", "u", "b"]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class DType:
     """An element type: ``f32``, ``u8``, ...
 

@@ -171,7 +171,10 @@ def _evaluate(fn: Callable[..., Any], text: str) -> object:
     text = text.strip(" '\"")  # quoted twice where annotations are postponed
     if _CONSTEXPR.fullmatch(text):
         return constexpr
+    names: dict[str, object] = getattr(fn, "__globals__", {})
+    if text.isidentifier():  # as most are: to compile one takes a while
+        return names.get(text)
     try:  # it may go by another name
-        return eval(text, getattr(fn, "__globals__", {}))
+        return eval(text, names)
     except Exception:  # any name or operator may be wrong, and none matters
         return None
