@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, overload
 
 from xdsl.dialects.builtin import (
@@ -64,6 +65,12 @@ def with_element(type_: Attribute, element: Attribute) -> Attribute:
     if is_vector(type_):
         return VectorType(element, type_.shape, type_.scalable_dims)
     return element
+
+
+@lru_cache(maxsize=1024)
+def row_type(element: Attribute, lanes: int) -> VectorType[Attribute]:
+    """The vector of so many elements: one object, for xDSL takes 50 us to make it."""
+    return VectorType(element, [lanes])
 
 
 def vector_type(value: Value) -> VectorType[Attribute]:

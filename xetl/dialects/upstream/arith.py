@@ -6,6 +6,7 @@ Source: MLIR, `arith` dialect.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Self
 
 from typing_extensions import Unpack
@@ -250,6 +251,12 @@ CMPF_PREDICATES = (
 )
 
 
+@lru_cache(maxsize=1024)
+def _index_attribute(value: int) -> IntegerAttr[IndexType]:
+    """The same object each time: a kernel has hundreds, and making one takes 15 us."""
+    return IntegerAttr(value, IndexType())
+
+
 class ConstantOp(XetlOp, name="arith.constant"):
     """A number, or a vector of numbers."""
 
@@ -268,7 +275,8 @@ class ConstantOp(XetlOp, name="arith.constant"):
     @classmethod
     def index(cls, value: int, **common: Unpack[Common]) -> ConstantOp:
         """An `index` constant."""
-        return cls(IntegerAttr(value, IndexType()), IndexType(), **common)
+        number = _index_attribute(value)
+        return cls(number, number.type, **common)
 
     @classmethod
     def integer(

@@ -12,17 +12,11 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import field
 from typing import Any
 
-from xdsl.dialects.builtin import (
-    FloatAttr,
-    IndexType,
-    IntegerAttr,
-    IntegerType,
-    VectorType,
-)
+from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, IntegerType
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from xetl.dialects import xetile
-from xetl.dialects.base import Index, vector_type
+from xetl.dialects.base import Index, row_type, vector_type
 from xetl.dialects.kinds_of_types import is_vector
 from xetl.dialects.literals import make_splat, splat_value
 from xetl.dialects.upstream import arith, math, memref, scf, vector
@@ -147,7 +141,7 @@ class Evaluator:
             return build.insert(
                 memref.LoadOp(buffer.memref, [build.index(i) for i in indices])
             )
-        type_ = VectorType(element, [at.lanes])
+        type_ = row_type(element, at.lanes)
         if buffer.is_column and at.axis != COLUMNS:
             return build.insert(
                 vector.LoadOp(buffer.memref, [build.index(at.row)], type_)
@@ -217,7 +211,7 @@ class Evaluator:
                 self.inside[id(matrix.memref), _key(tile.row), _key(tile.col)] = tile
             else:
                 self._limit(tile, self.row_limit(matrix, row), at.row)
-            type_ = VectorType(element, [lanes])
+            type_ = row_type(element, lanes)
             indices = [build.index(row), build.index(col)]
             return build.insert(vector.LoadOp(matrix.memref, indices, type_))
         limit = self.row_limit(matrix, row)
@@ -312,7 +306,7 @@ def _key(index: Index) -> object:
 def constant_op(element: Attribute, number: float, lanes: int) -> arith.ConstantOp:
     """A scalar constant, or a splat for more than one lane."""
     if lanes > 1:
-        return arith.ConstantOp.splat(number, VectorType(element, [lanes]))
+        return arith.ConstantOp.splat(number, row_type(element, lanes))
     if isinstance(element, IndexType):
         return arith.ConstantOp.index(int(number))
     return arith.ConstantOp(make_splat(number, element), element)
@@ -333,7 +327,7 @@ def _elementwise(ev: Evaluator, op: Operation, at: At) -> SSAValue:
     operands = [ev.eval(operand, at) for operand in op.operands]
     type_ = vector_type(op.results[0])
     element = type_.element_type
-    result = element if at.lanes == 1 else VectorType(element, [at.lanes])
+    result = element if at.lanes == 1 else row_type(element, at.lanes)
     cls = math.FmaOp if isinstance(op, vector.FmaOp) else type(op)
     new = cls.create(
         operands=operands, result_types=[result], properties=dict(op.properties)
@@ -457,7 +451,7 @@ def _load_gather(ev: Evaluator, op: xetile.LoadGatherOp, at: At) -> SSAValue:
         remark(op, "loop", f"neighbours by index: loaded {at.lanes} at a time")
         first, mask = run
         if mask is None:
-            wide = VectorType(type_.element_type, [at.lanes])
+            wide = row_type(type_.element_type, at.lanes)
             return build.insert(vector.LoadOp(tile.memref, [first], wide))
         padding = _padding(ev, op.padding, type_.element_type, at.lanes)
         return build.insert(vector.MaskedloadOp(tile.memref, [first], mask, padding))

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import field
 
-from xdsl.dialects.builtin import IndexType, VectorType, i1
+from xdsl.dialects.builtin import IndexType, i1
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from xetl.dialects.base import Index
+from xetl.dialects.base import Index, row_type
 from xetl.dialects.upstream import scf, vector
 from xetl.ir.builder import Builder
 from xetl.records import record
@@ -202,16 +202,14 @@ def splat(build: Builder, scalar: SSAValue, lanes: int) -> SSAValue:
     """A vector with the scalar in every lane; the scalar itself for one lane."""
     if lanes == 1:
         return scalar
-    return build.insert(vector.BroadcastOp(scalar, VectorType(scalar.type, [lanes])))
+    return build.insert(vector.BroadcastOp(scalar, row_type(scalar.type, lanes)))
 
 
 def lane_mask(build: Builder, limit: Index, lanes: int) -> SSAValue:
     """Lanes below ``limit``."""
-    return build.insert(
-        vector.CreateMaskOp([build.index(limit)], VectorType(i1, [lanes]))
-    )
+    return build.insert(vector.CreateMaskOp([build.index(limit)], row_type(i1, lanes)))
 
 
 def lane_numbers(build: Builder, lanes: int) -> SSAValue:
     """0, 1, 2, ... as an index vector."""
-    return build.insert(vector.StepOp(VectorType(IndexType(), [lanes])))
+    return build.insert(vector.StepOp(row_type(IndexType(), lanes)))
