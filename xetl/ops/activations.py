@@ -14,7 +14,8 @@ from xetl.errors import LaunchError
 from xetl.language.dtypes import DType
 from xetl.ops.declarations import ArrayLike, Call, Context, Operand, Step, result_like
 from xetl.ops.declare import function
-from xetl.ops.product import ACTIVATIONS, matrix, put
+from xetl.ops.matrices import matrix, put
+from xetl.ops.product import ACTIVATIONS
 from xetl.ops.product import gelu as exact_gelu
 from xetl.ops.product import silu as silu_of
 from xetl.ops.views import elements, floats, same_shapes, sums_of

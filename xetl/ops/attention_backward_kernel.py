@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xetl import xetile
 from xetl.ops.attention_kernel import dropout_factors, is_seen
-from xetl.ops.product import matrix, put
+from xetl.ops.matrices import matrix, put
 from xetl.xetile import Array, Vector, constexpr
 
 

@@ -9,7 +9,7 @@ values; when a larger score comes, both sums fade by the power of the difference
 from __future__ import annotations
 
 from xetl import xetile
-from xetl.ops.product import matrix, put
+from xetl.ops.matrices import matrix, put
 from xetl.xetile import Array, Vector, constexpr, f32, f64, i32
 
 LEAST = -3e38

@@ -16,8 +16,8 @@ from xetl.ops.batches import View, itself
 from xetl.ops.calls import Launch
 from xetl.ops.declarations import ArrayLike, Call, Context, Operand, Step, result
 from xetl.ops.declare import function
+from xetl.ops.matrices import put
 from xetl.ops.normalization import norm_rows
-from xetl.ops.product import put
 from xetl.ops.rules import SUMS, common_dtype_of, wrong_shape
 from xetl.ops.views import Shared, floats, rows, size_of, width_of
 from xetl.xetile import Array, Vector, constexpr

@@ -8,7 +8,7 @@ last. So an array of windows is a view, whose rows overlap (an implicit GEMM).
 from __future__ import annotations
 
 from xetl import xetile
-from xetl.ops.product import put
+from xetl.ops.matrices import put
 from xetl.xetile import Array, cdiv, constexpr
 
 

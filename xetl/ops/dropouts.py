@@ -18,8 +18,8 @@ from xetl.ops.batches import itself
 from xetl.ops.calls import Launch
 from xetl.ops.declarations import ArrayLike, Call, Context, Step, result, temporary
 from xetl.ops.declare import function, is_traced
+from xetl.ops.matrices import put
 from xetl.ops.options import plain
-from xetl.ops.product import put
 from xetl.ops.rules import SUMS
 from xetl.ops.views import array_of, flat_view, floats, size_of
 from xetl.runtime.call_site import at_caller

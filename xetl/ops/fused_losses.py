@@ -33,8 +33,8 @@ from xetl.ops.loss_kernels import (
     finish_loss,
 )
 from xetl.ops.losses import check_classes, check_reduction, check_smoothing
+from xetl.ops.matrices import put
 from xetl.ops.plans import choose_method
-from xetl.ops.product import put
 from xetl.ops.rules import SUMS, wrong_shape
 from xetl.ops.views import array_of, floats, size_of, sums_of, width_of
 from xetl.records import record

@@ -27,8 +27,8 @@ from xetl.ops.declarations import (
     temporary,
 )
 from xetl.ops.declare import function
+from xetl.ops.matrices import matrix, put
 from xetl.ops.operands import Numbers
-from xetl.ops.product import matrix, put
 from xetl.ops.rules import SUMS, Shape, wrong_shape
 from xetl.ops.views import array_of, find_dim, floats, size_of, sums_of, width_of
 from xetl.xetile import Array, constexpr

@@ -6,7 +6,7 @@ Source: torch.nn.functional; label smoothing: Szegedy et al., arXiv 1512.00567.
 from __future__ import annotations
 
 from xetl import xetile
-from xetl.ops.product import matrix, put
+from xetl.ops.matrices import matrix, put
 from xetl.ops.softmaxes import largest_of_columns
 from xetl.xetile import Array, Vector, constexpr
 

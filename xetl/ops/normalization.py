@@ -24,8 +24,8 @@ from xetl.ops.declarations import (
     temporary,
 )
 from xetl.ops.declare import function
+from xetl.ops.matrices import matrix
 from xetl.ops.operands import Numbers
-from xetl.ops.product import matrix
 from xetl.ops.rules import SUMS, common_dtype_of, wrong_shape
 from xetl.ops.views import (
     Shared,

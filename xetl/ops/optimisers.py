@@ -12,7 +12,7 @@ from typing import Any
 from xetl import xetile
 from xetl.ops.declarations import ArrayLike, Call, Number, Operand
 from xetl.ops.declare import function
-from xetl.ops.product import matrix, put
+from xetl.ops.matrices import matrix, put
 from xetl.ops.views import elements, floats, same_shapes, size_of, sums_of
 from xetl.xetile import Array, Vector, constexpr
 

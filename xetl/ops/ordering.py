@@ -12,7 +12,7 @@ from xetl.language.ops import next_power_of_2
 from xetl.ops.declarations import ArrayLike, Call, Context, Operand, Step, result
 from xetl.ops.declare import function
 from xetl.ops.extremes import Extremes
-from xetl.ops.product import matrix, put
+from xetl.ops.matrices import matrix, put
 from xetl.ops.reductions import limit_of
 from xetl.ops.rules import wrong_shape
 from xetl.ops.views import columns_of, find_dim, row_view, rows, sums_of

@@ -7,6 +7,7 @@ matrices; an array of rank 2 is the same for all of the batch.
 from __future__ import annotations
 
 from xetl import xetile
+from xetl.ops.matrices import matrix
 from xetl.xetile import Array, Vector, constexpr
 
 _SQRT_HALF = 0.7071067811865476
@@ -50,32 +51,6 @@ ACTIVATIONS = {
     "tanh": tanh,
 }
 """What ``activation=`` may name."""
-
-
-@xetile.function
-def matrix(x: Array, number: int) -> Array:
-    """The matrix called ``number`` of a batch."""
-    if x.ndim == 2:
-        return x
-    if x.ndim == 3:
-        return x[number]
-    return x[number // x.shape[1], number % x.shape[1]]
-
-
-@xetile.function
-def put(v: Vector, x: Array, place: list[int]) -> None:
-    """Store a vector from ``place`` on, as the dtype of ``x``."""
-    xetile.store_tile(v.to(x.dtype), xetile.init_tile(x, place, v.shape))
-
-
-@xetile.function
-def matrices(x: Array) -> int:
-    """How many matrices a batch has."""
-    if x.ndim == 2:
-        return 1
-    if x.ndim == 3:
-        return x.shape[0]
-    return x.shape[0] * x.shape[1]
 
 
 @xetile.function

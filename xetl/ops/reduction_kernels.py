@@ -12,8 +12,8 @@ from typing import Any, NamedTuple, TypeAlias
 from xetl import xetile
 from xetl.ops.batches import View, are_views
 from xetl.ops.declarations import Context, Operand, Step
+from xetl.ops.matrices import matrix, put
 from xetl.ops.operands import Numbers
-from xetl.ops.product import matrix, put
 from xetl.ops.rules import wrong_shape
 from xetl.ops.views import array_of, find_dim, strips
 from xetl.runtime.kernel import Kernel

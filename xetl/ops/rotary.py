@@ -13,7 +13,7 @@ from xetl.language.ops import next_power_of_2
 from xetl.ops.batches import View, itself
 from xetl.ops.declarations import ArrayLike, Call, Context, Operand, result
 from xetl.ops.declare import function
-from xetl.ops.product import matrices, matrix, put
+from xetl.ops.matrices import matrices, matrix, put
 from xetl.ops.rules import SUMS, common_dtype_of, wrong_shape
 from xetl.ops.views import Shared, floats, rows
 from xetl.xetile import Array, constexpr

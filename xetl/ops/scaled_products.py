@@ -30,10 +30,11 @@ from xetl.ops.declarations import (
 )
 from xetl.ops.declare import function
 from xetl.ops.device_tiles import Product
+from xetl.ops.matrices import put
 from xetl.ops.matrix_product import matmul
 from xetl.ops.operands import Numbers, as_numpy, dtype_of, new_result
 from xetl.ops.plans import choose_tiles, cut_for_device, tiles_of_device
-from xetl.ops.product import accumulated, put
+from xetl.ops.product import accumulated
 from xetl.ops.rules import SUMS, wrong_shape
 from xetl.ops.views import array_of, as_dtype, floats, size_of
 from xetl.runtime.tensors import note_written

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from xetl import xetile
-from xetl.ops.activations import copied
 from xetl.ops.declarations import (
     ArrayLike,
     Call,
@@ -17,7 +16,8 @@ from xetl.ops.declarations import (
     temporary,
 )
 from xetl.ops.declare import function
-from xetl.ops.product import matrix
+from xetl.ops.matrices import matrix
+from xetl.ops.steps import copied
 from xetl.ops.views import (
     RowTile,
     array_of,

@@ -30,7 +30,7 @@ def along(x: Operand, dim: int) -> tuple[Operand, list[Step]]:
     """An array that lies along a dimension, and what copies elements to it."""
     order = (*(i for i in range(x.ndim) if i != dim), dim)
     to = temporary(x.shape, x.dtype, x.name, order)
-    return to, [_copied(x, to)]
+    return to, [copied(x, to)]
 
 
 def steps_of(call: Call, results: Sequence[Operand]) -> list[Step]:
@@ -41,11 +41,13 @@ def steps_of(call: Call, results: Sequence[Operand]) -> list[Step]:
         return steps
     between = {id(x): temporary(x.shape, x.dtype) for x in lost}
     moved = [between.get(id(x), x) for x in results]
-    copies = [_copied(between[id(x)], x) for x in lost]
+    copies = [copied(between[id(x)], x) for x in lost]
     return [*(step for step in call.steps(moved) if step is not None), *copies]
 
 
-def _copied(source: Operand, to: Operand) -> Step:
+def copied(source: Operand, to: Operand) -> Step:
+    """The launch that converts elements to the dtype of ``to``."""
+    # Imported late: few calls need a copy.
     return import_whole("xetl.ops.activations").copied(source, to)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from xetl import xetile
 from xetl.ops.declarations import ArrayLike, Call, Context, Operand, Step, result
 from xetl.ops.declare import function
-from xetl.ops.product import matrix, put
+from xetl.ops.matrices import matrix, put
 from xetl.ops.reduction_kernels import (
     WIDEST,
     Dims,

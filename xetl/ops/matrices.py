@@ -1,0 +1,32 @@
+"""Matrices of a batch, as kernels see them: an array of rank 2 is the same for all."""
+
+from __future__ import annotations
+
+from xetl import xetile
+from xetl.xetile import Array, Vector
+
+
+@xetile.function
+def matrix(x: Array, number: int) -> Array:
+    """The matrix called ``number`` of a batch."""
+    if x.ndim == 2:
+        return x
+    if x.ndim == 3:
+        return x[number]
+    return x[number // x.shape[1], number % x.shape[1]]
+
+
+@xetile.function
+def put(v: Vector, x: Array, place: list[int]) -> None:
+    """Store a vector from ``place`` on, as the dtype of ``x``."""
+    xetile.store_tile(v.to(x.dtype), xetile.init_tile(x, place, v.shape))
+
+
+@xetile.function
+def matrices(x: Array) -> int:
+    """How many matrices a batch has."""
+    if x.ndim == 2:
+        return 1
+    if x.ndim == 3:
+        return x.shape[0]
+    return x.shape[0] * x.shape[1]
