@@ -408,7 +408,8 @@ class BlockGemmOp(BlockOp, name="xsmm.block_gemm"):
 class SkinnyGemmOp(BlockOp, name="xsmm.skinny_gemm"):
     """``c[:rows, :n] += a[m0 :, k0 :] @ b[bk0 :, bn0 :]`` over ``k``, b unpacked.
 
-    Everything it names exists; ``b`` is (k, n) and contiguous along one dimension.
+    Everything it names exists; ``b`` is (k, n) and contiguous along one dimension, a
+    part of a matrix of ``elements``: that may be all that memory gives next.
     """
 
     a = operand_def(MemRefType)
@@ -420,6 +421,7 @@ class SkinnyGemmOp(BlockOp, name="xsmm.skinny_gemm"):
     bk0 = operand_def(IndexType)
     bn0 = operand_def(IndexType)
     n = operand_def(IndexType)
+    elements = operand_def(IndexType)
     c = operand_def(MemRefType)
 
 

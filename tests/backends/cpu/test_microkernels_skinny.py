@@ -41,11 +41,11 @@ def skinny_gemm(target_name, dtype, unit, block_m):
 @given(
     block_m=st.integers(1, SKINNY_ROWS), fewer=st.integers(0, SKINNY_ROWS - 1), n=sizes,
     k=st.integers(0, 70), pads=st.tuples(st.integers(0, 5), st.integers(0, 5)),
-    seed=st.integers(0, 99),
+    elements=st.sampled_from([0, 1 << 40]), seed=st.integers(0, 99),
 )  # fmt: skip
 @settings(max_examples=40)
 def test_any_shape_matches_numpy(
-    target_name, dtype, unit, block_m, fewer, n, k, pads, seed
+    target_name, dtype, unit, block_m, fewer, n, k, pads, elements, seed
 ):
     if not find_target(target_name).runs_here:
         pytest.skip(f"this machine is no {target_name}")
@@ -60,7 +60,7 @@ def test_any_shape_matches_numpy(
     c = c.astype(NUMPY[blocking.arithmetic.accumulator])
     scratch = fenced(c)
     memory = [fenced(x.ravel()[: x.size - pad]) for x, pad in zip((a, b), pads)]
-    gemm(memory[0], a.shape[1], rows, k, memory[1], shape[1], n, scratch)
+    gemm(memory[0], a.shape[1], rows, k, memory[1], shape[1], n, elements, scratch)
     wide = b[:, :n] if unit == "minor" else b[:, :k].T
     want = c[:rows, :n] + a[:, :k].astype("f8") @ wide.astype("f8")
     assert np.array_equal(scratch[:rows, :n], want)
@@ -92,10 +92,11 @@ def low_gemm(target_name, dtype):
 @pytest.mark.parametrize(("target_name", "dtype"), LOW_CASES)
 @given(
     rows=st.integers(1, LOW_ROWS), n=sizes, k=st.integers(0, 70),
-    pads=st.tuples(st.integers(0, 5), st.integers(0, 5)), seed=st.integers(0, 99),
+    pads=st.tuples(st.integers(0, 5), st.integers(0, 5)),
+    elements=st.sampled_from([0, 1 << 40]), seed=st.integers(0, 99),
 )  # fmt: skip
 @settings(max_examples=60)
-def test_low_blocks_match_numpy(target_name, dtype, rows, n, k, pads, seed):
+def test_low_blocks_match_numpy(target_name, dtype, rows, n, k, pads, elements, seed):
     if not find_target(target_name).runs_here:
         pytest.skip(f"this machine is no {target_name}")
     blocking, gemm = low_gemm(target_name, dtype)
@@ -106,7 +107,7 @@ def test_low_blocks_match_numpy(target_name, dtype, rows, n, k, pads, seed):
     c = c.astype(NUMPY[blocking.arithmetic.accumulator])
     scratch = fenced(c)
     memory = [fenced(x.ravel()[: x.size - pad]) for x, pad in zip((a, b), pads)]
-    gemm(memory[0], a.shape[1], rows, k, memory[1], b.shape[1], n, scratch)
+    gemm(memory[0], a.shape[1], rows, k, memory[1], b.shape[1], n, elements, scratch)
     want = c[:rows, :n] + a[:, :k].astype("f8") @ b[:, :n].astype("f8")
     assert np.array_equal(scratch[:rows, :n], want)
     assert np.array_equal(scratch[rows:], c[rows:])

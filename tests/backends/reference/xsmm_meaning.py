@@ -134,7 +134,7 @@ def packed_memory(op):
 def skinny_gemm(op):
     a_unsigned, b_unsigned = op.blocking().arithmetic.unsigned
 
-    def run(a, m0, k0, rows, k, b, bk0, bn0, n, c):
+    def run(a, m0, k0, rows, k, b, bk0, bn0, n, elements, c):
         if rows > 0 and k > 0 and n > 0:
             left = _exact(_part(a, m0, k0, rows, k), a_unsigned)
             right = _exact(_part(b, bk0, bn0, k, n), b_unsigned)

@@ -169,7 +169,7 @@ def _skinny_gemm(em: KernelEmitter, op: SkinnyGemmOp) -> None:
             *em.all([op.rows, op.k]),
             _at(em, op.b, op.bk0, op.bn0),
             b.strides[unit == "major"],
-            em.get(op.n),
+            *em.all([op.n, op.elements]),
             em.strided(op.c).address,
         ],
     )

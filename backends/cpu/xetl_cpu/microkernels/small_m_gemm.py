@@ -25,24 +25,23 @@ from xetl_cpu.llvm import (
     Value,
     const,
     define,
-    ir,
     vector,
 )
 from xetl_cpu.microkernels.blocking import LOW_ROWS, Blocking
-from xetl_cpu.microkernels.gemv import STREAMING_PARAMETERS, Streamed
+from xetl_cpu.microkernels.gemv import STREAMING_PARAMETERS, Streamed, Streams
 from xetl_cpu.targets import Target
 
 _VECTORS = 2
-_LINE = 64
 _WORD = 4
 
 
 def emit_low_gemm(module: Module, target: Target, blocking: Blocking) -> Function:
-    """Get or create ``void(a, lda, rows, k, b, ldb, n, c)``.
+    """Get or create ``void(a, lda, rows, k, b, ldb, n, elements, c)``.
 
     C[rows, n] += A[rows, k] @ B[k, n].  ``a`` and ``b`` hold ``blocking.dtype``; the
-    rows of both are contiguous, ``lda`` and ``ldb`` elements apart.  Nothing outside is
-    read.  ``c`` is as for the block GEMM; its columns past ``n`` may be overwritten.
+    rows of both are contiguous, ``lda`` and ``ldb`` elements apart, and the matrix that
+    B is a part of has so many ``elements``.  Nothing outside is read.  ``c`` is as for
+    the block GEMM; its columns past ``n`` may be overwritten.
     """
     name = f"xetl_low_gemm_{target.name}_{blocking.arithmetic.name}_ld{blocking.ldc}"
     known = module.globals.get(name)
@@ -52,7 +51,7 @@ def emit_low_gemm(module: Module, target: Target, blocking: Blocking) -> Functio
     builder = Builder(function.append_basic_block("entry"))
     steps_at_once = target.vector_registers // 4
     words = builder.stack_array(blocking.arithmetic.word, LOW_ROWS * steps_at_once)
-    _Low(builder, blocking, *function.args, words=words).add_all(steps_at_once)
+    _Low(builder, target, blocking, *function.args, words=words).add_all(steps_at_once)
     builder.ret_void()
     return function
 
@@ -81,10 +80,13 @@ class _Low(Streamed):
         builder, lanes = self.builder, self.blocking.lanes
         width = _VECTORS * lanes
         whole = builder.and_(self.n, -width)
-        step = _Step(self, first, words, elements or self.blocking.k_pack)
+        each = elements or self.blocking.k_pack
+        skipped = [builder.mul(self.ldb, row) for row in range(words * each)]
+        step = _Step(self, Streams(self, first, skipped), first, words, each)
         step.copy_a()
         with builder.counted_loop(whole, step=width, name="columns") as column:
-            step.ask_for_next(column.index)
+            if words > 1:
+                step.b.ask(column.index, _VECTORS * lanes * self.blocking.compute_bytes)
             step.multiply(column.index, _VECTORS, None)
         with builder.counted_loop(self.n, start=whole, step=lanes) as column:
             left = builder.sub(self.n, column.index)
@@ -96,21 +98,10 @@ class _Step:
     """Some rows of B, from row ``first`` of k: ``words`` times ``elements``."""
 
     low: _Low
+    b: Streams
     first: Value
     words: int
     elements: int
-
-    def ask_for_next(self, column: Value) -> None:
-        """What the next step reads of these columns, a line from each row on."""
-        builder, blocking = self.low.builder, self.low.blocking
-        rows = self.words * self.elements
-        if rows == 1:
-            return
-        size = _VECTORS * blocking.lanes * blocking.compute_bytes
-        for row in range(rows, 2 * rows):
-            place = self._b_at(row, column)
-            for line in range(0, size, _LINE):
-                builder.prefetch_to_l2(builder.offset(place, ir.IntType(8), line))
 
     def multiply(self, column: Value, vectors: int, mask: Value | None) -> None:
         """``vectors`` of all rows of C, from ``column`` on."""
@@ -143,10 +134,10 @@ class _Step:
         size = blocking.compute_bytes
         with builder.counted_loop(low.rows, name="row") as row:
             at = builder.add(builder.mul(row.index, low.lda), self.first)
-            place = builder.offset(low.a, self._element, at)
+            place = builder.offset(low.a, self.low.bits, at)
             if self.elements < blocking.k_pack:
                 found = builder.zext(
-                    builder.load(place, typ=self._element, align=size), word
+                    builder.load(place, typ=self.low.bits, align=size), word
                 )
             else:
                 found = builder.load(place, typ=vector(word, self.words), align=size)
@@ -169,10 +160,8 @@ class _Step:
         """A vector of columns of B: in each lane what is multiplied by a word of A."""
         blocking = self.low.blocking
         first = word * blocking.k_pack
-        rows = [
-            self._b_row(self._b_at(first + row, column), mask)
-            for row in range(self.elements)
-        ]
+        places = self.b.places(column)[first : first + self.elements]
+        rows = [self._b_row(place, mask) for place in places]
         if blocking.k_pack == 1:
             return rows[0]
         builder, lanes = self.low.builder, blocking.lanes
@@ -189,18 +178,8 @@ class _Step:
             place, typ=type_, align=self.low.blocking.compute_bytes
         )
 
-    def _b_at(self, row: int, column: Value) -> Value:
-        low = self.low
-        builder = low.builder
-        at = builder.mul(builder.add(self.first, row), low.ldb)
-        return builder.offset(low.b, self._element, builder.add(at, column))
-
-    @property
-    def _element(self) -> Type:
-        return ir.IntType(8 * self.low.blocking.compute_bytes)
-
     @property
     def _lane(self) -> Type:
         """What a lane of a row of B is loaded as."""
         blocking = self.low.blocking
-        return blocking.arithmetic.word if blocking.k_pack == 1 else self._element
+        return blocking.arithmetic.word if blocking.k_pack == 1 else self.low.bits

@@ -122,5 +122,7 @@ def multiply_in_place(
     """The whole product in one call."""
     rows, k, cols = extents
     left = [a.matrix.memref, *map(build.index, (a.row, a.col, rows, k))]
-    right = [b.matrix.memref, *map(build.index, (b.row, b.col, cols))]
+    height, width = build.plus(b.row, b.rows), build.plus(b.col, b.cols)
+    elements = build.times(height, width)
+    right = [b.matrix.memref, *map(build.index, (b.row, b.col, cols, elements))]
     build.add(SkinnyGemmOp(*left, *right, result.memref, plan=op.blocking()))
