@@ -108,6 +108,18 @@ def test_a_table_of_few_columns_is_read_as_it_lies(name: str, columns: int) -> N
 
 
 @pytest.mark.parametrize("name", DTYPES)
+@pytest.mark.parametrize("rows", [1, 3, 5, 18, 32, 33])
+@pytest.mark.parametrize("k", [70, 5000])
+def test_a_few_rows_times_weights_of_linear(name: str, rows: int, k: int) -> None:
+    """Columns of B are contiguous, and may be read where they are (`dots.py`)."""
+    x = small(rows, k, dtype=DTYPES[name])
+    weight = small(300, k, dtype=DTYPES[name], seed=1)
+    assert np.array_equal(matmul(x, weight.T), exact(x, weight.T).astype(RESULTS[name]))
+    product = exact(weight, x[0]).astype(RESULTS[name])
+    assert np.array_equal(matmul(weight, x[0]), product)
+
+
+@pytest.mark.parametrize("name", DTYPES)
 @pytest.mark.parametrize("shape", [(1, 20, 30), (50, 40, 60), (50, 40, 2)], ids=str)
 def test_dtypes(name: str, shape: tuple[int, int, int]) -> None:
     m, k, n = shape

@@ -34,6 +34,7 @@ _MICROKERNELS = "xetl_cpu.microkernels"
 _emit_configure = late(f"{_MICROKERNELS}.amx", "emit_configure")
 _emit_release = late(f"{_MICROKERNELS}.amx", "emit_release")
 _emit_skinny_gemm = late(f"{_MICROKERNELS}.gemv", "emit_skinny_gemm")
+_emit_dots = late(f"{_MICROKERNELS}.dots", "emit_dots")
 _emit_low_gemm = late(f"{_MICROKERNELS}.small_m_gemm", "emit_low_gemm")
 
 
@@ -156,11 +157,10 @@ def _skinny_gemm(em: KernelEmitter, op: SkinnyGemmOp) -> None:
     blocking = _plan(em, op)
     a, b = em.strided(op.a), em.strided(op.b)
     unit = _unit(b)
-    if blocking.is_skinny:
-        assert unit is not None, "`plan-gemm` streams only B with a unit stride"
-        function = _emit_skinny_gemm(em.module, em.target, blocking, unit)
-    else:
-        function = _emit_low_gemm(em.module, em.target, blocking)
+    assert unit is not None, "`plan-gemm` streams only B with a unit stride"
+    skinny = _emit_skinny_gemm if blocking.is_skinny else _emit_low_gemm
+    emit = _emit_dots if unit == "major" else skinny
+    function = emit(em.module, em.target, blocking)
     em.builder.call(
         function,
         [

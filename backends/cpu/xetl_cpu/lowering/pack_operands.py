@@ -163,7 +163,12 @@ def _stays(op: BrgemmTileOp) -> bool:
         return False
     if not op.blocking().is_skinny:
         return False
-    if not is_memref(init.source.type) or 1 not in static_strides(init.source.type):
+    if not is_memref(init.source.type):
+        return False
+    strides = static_strides(init.source.type)
+    if op.blocking().arithmetic.is_bytes:  # only its columns are streamed
+        strides = strides[-1:] if op.trans_b is not None else strides[-2:-1]
+    if 1 not in strides:
         return False
     remark(op, "packing", "b is not packed: few rows are multiplied by it")
     return True

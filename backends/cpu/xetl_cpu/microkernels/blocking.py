@@ -143,14 +143,18 @@ class Blocking:
 
     @property
     def is_skinny(self) -> bool:
-        """Whether streaming B pays (`gemv.py`); a library takes packed ones only."""
+        """Whether streaming B pays (`gemv.py`, `dots.py`); libraries want panels."""
         if self.is_called:
             return False
-        return self.block_m <= SKINNY_ROWS and self.dtype in _SKINNY_DTYPES
+        is_known = self.dtype in _SKINNY_DTYPES or self.arithmetic.instruction == "vnni"
+        return self.block_m <= SKINNY_ROWS and is_known
 
     @property
     def is_low(self) -> bool:
-        """Whether a program streams B that it needs alone (`small_m_gemm.py`)."""
+        """Whether a program streams B that it needs alone.
+
+        `small_m_gemm.py` does it, and `dots.py`.
+        """
         if self.is_called or self.is_skinny or self.block_m > LOW_ROWS:
             return False
         if self.block_n * self.compute_bytes < _LOW_BYTES:

@@ -28,7 +28,7 @@ from xetl_cpu.llvm import (
     vector,
 )
 from xetl_cpu.microkernels.blocking import LOW_ROWS, Blocking
-from xetl_cpu.microkernels.gemv import STREAMING_PARAMETERS, Streamed, Streams
+from xetl_cpu.microkernels.streaming import STREAMING_PARAMETERS, Streamed, Streams
 from xetl_cpu.targets import Target
 
 _VECTORS = 2

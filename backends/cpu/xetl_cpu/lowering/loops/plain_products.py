@@ -95,10 +95,10 @@ def may_stream(blocking: Blocking, a: Factor, b: Factor) -> bool:
     """Whether strides and types allow to leave both operands where they are."""
     if not a.matrix.is_contiguous():
         return False
-    along_n = b.matrix.is_contiguous()
-    if blocking.is_skinny:
-        return along_n or b.matrix.transposed().is_contiguous()
-    return along_n and blocking.is_low
+    if not (blocking.is_skinny or blocking.is_low):
+        return False
+    along_n = b.matrix.is_contiguous() and not blocking.arithmetic.is_bytes
+    return along_n or b.matrix.transposed().is_contiguous()
 
 
 def all_exist(

@@ -1,0 +1,202 @@
+"""Emit the GEMM of up to 32 rows where B's columns are contiguous: dot products.
+
+B is read where it is, once from memory: it need not be transposed for panels.
+
+    parts of k             with more than 4 rows: then A's part stays in half of L2
+      some columns         up to 8
+        strips of rows     up to 4; the sums with these columns fill half the registers
+
+Dot products are of pairs of bf16 and of four bytes where the processor multiplies
+these.  Their vectors are added up together, in a tree.
+"""
+
+from __future__ import annotations
+
+from xetl.records import record
+from xetl_cpu.llvm import (
+    I32,
+    I64,
+    VOID,
+    Builder,
+    Function,
+    Module,
+    Value,
+    const,
+    define,
+    vector,
+)
+from xetl_cpu.microkernels.blocking import LOW_ROWS, Blocking
+from xetl_cpu.microkernels.streaming import STREAMING_PARAMETERS, Streamed, Streams
+from xetl_cpu.targets import Target
+
+_ROWS = 4
+"""Of a strip."""
+
+_COLUMNS = 8
+"""At a time: as many streams give memory's speed."""
+
+
+def emit_dots(module: Module, target: Target, blocking: Blocking) -> Function:
+    """Get or create ``void(a, lda, rows, k, b, ldb, n, elements, c)``.
+
+    As `emit_skinny_gemm`, but B's columns are contiguous, ``ldb`` elements apart, and
+    rows past ``rows`` stay as they are.
+    """
+    name = (
+        f"xetl_dots_{target.name}_{blocking.dtype}_{blocking.arithmetic.name}"
+        f"_{min(blocking.block_m, _ROWS + 1)}_ld{blocking.ldc}"
+    )
+    known = module.globals.get(name)
+    if known is not None:
+        return known
+    function = define(module, name, VOID, STREAMING_PARAMETERS)
+    builder = Builder(function.append_basic_block("entry"))
+    strip = min(blocking.block_m, _ROWS)
+    most = min(_COLUMNS, blocking.lanes, target.vector_registers // 2 // strip)
+    columns = 1 << most.bit_length() - 1
+    tile = (strip, columns)
+    _Dots(builder, target, blocking, *function.args, tile=tile).add_all()
+    builder.ret_void()
+    return function
+
+
+@record()
+class _Dots(Streamed):
+    """The way through B; ``tile``: rows and columns whose sums are in registers."""
+
+    tile: tuple[int, int]
+
+    def add_all(self) -> None:
+        """Part by part of k."""
+        builder = self.builder
+        if self.blocking.block_m <= _ROWS:
+            self._add(const(I64, 0), self.k)
+            return
+        size = self.target.machine.l2.size // 2 // LOW_ROWS
+        part = size * 8 // self.bits.width // self.width * self.width
+        with builder.counted_loop(self.k, step=part, name="part") as at:
+            end = builder.minimum(builder.add(at.index, part), self.k)
+            self._add(at.index, end)
+
+    def _add(self, start: Value, end: Value) -> None:
+        """The part of k from ``start`` to ``end``."""
+        builder, (strip, columns) = self.builder, self.tile
+        last = builder.sub(self.n, 1)
+        with builder.counted_loop(self.n, step=columns, name="columns") as column:
+            left = builder.sub(last, column.index)
+            behind = [builder.minimum(left, i) for i in range(columns)]
+            skipped = [builder.mul(self.ldb, i) for i in behind]
+            streams = Streams(self, column.index, skipped)
+            with builder.counted_loop(self.rows, step=strip, name="strip") as row:
+                a_rows = self.rows_of_a(row.index, strip)
+                sums = self._sums(a_rows, streams, start, end)
+                self._add_to_c(row.index, column.index, self._made_good(sums))
+
+    def _sums(
+        self, a_rows: list[Value], b_columns: Streams, start: Value, end: Value
+    ) -> list[Value]:
+        """The vectors that the dot products are sums of, row by row."""
+        builder, lanes = self.builder, self._lanes
+        zero = const(vector(self.total, self.blocking.lanes), 0)
+        surplus = self.tile[1] if self.blocking.arithmetic.moves_a else 0
+        sums = [zero] * (len(a_rows) * self.tile[1] + surplus)
+        whole = builder.and_(builder.sub(end, start), -self.width)
+        whole = builder.add(start, whole)
+        with builder.counted_loop(
+            whole, start=start, step=self.width, carried=sums, is_hidden=True
+        ) as step:
+            b_columns.ask(step.index)
+            step.next = step.values
+            for first in range(0, self.width, lanes):
+                places = (a_rows, b_columns, builder.add(step.index, first))
+                step.next = self._products(*places, step.next, None)
+        sums = step.results
+        with builder.counted_loop(end, start=whole, step=lanes, carried=sums) as step:
+            mask = builder.lane_mask(builder.sub(end, step.index), lanes)
+            places = (a_rows, b_columns, step.index)
+            step.next = self._products(*places, step.values, mask)
+        return step.results
+
+    def _products(
+        self,
+        a_rows: list[Value],
+        b_columns: Streams,
+        at: Value,
+        sums: list[Value],
+        mask: Value | None,
+    ) -> list[Value]:
+        builder, how = self.builder, self.blocking.arithmetic
+        a_places = [builder.offset(row, self.bits, at) for row in a_rows]
+        a_vectors, b_vectors = (
+            [self._words(place, mask) for place in places]
+            for places in (a_places, b_columns.places(at))
+        )
+        a_vectors = [how.move(builder, words) for words in a_vectors]
+        pairs = [(one, other) for one in a_vectors for other in b_vectors]
+        multiply = how.multiply_add if self._has_words else how.fma
+        found = [multiply(builder, *pair, x) for pair, x in zip(pairs, sums)]
+        surplus = zip(b_vectors, sums[len(pairs) :])
+        return found + [how.surplus(builder, b, x) for b, x in surplus]
+
+    def _made_good(self, sums: list[Value]) -> list[Value]:
+        """Without what moving A has added to each row."""
+        strip, columns = self.tile
+        count = strip * columns
+        surplus = sums[count:]
+        if not surplus:
+            return sums
+        pairs = zip(sums[:count], surplus * strip)
+        return [self.builder.sub(*pair) for pair in pairs]
+
+    def _add_to_c(self, row: Value, column: Value, sums: list[Value]) -> None:
+        builder, (strip, columns) = self.builder, self.tile
+        totals, lanes = self._totals(sums), self.blocking.lanes
+        aligned = self.blocking.arithmetic.accumulator_bytes
+        left = builder.sub(self.rows, row)
+        for number in range(strip):
+            which, first = divmod(number * columns, lanes)
+            order = range(first, first + columns)
+            found = builder.shuffle(totals[which], totals[which], order)
+            with builder.if_then(builder.icmp_signed(">", left, number)):
+                place = self.c_at(builder.add(row, number), column)
+                old = builder.load(place, typ=found.type, align=aligned)
+                new = self.blocking.arithmetic.add(builder, old, found)
+                builder.store(new, place, aligned)
+
+    def _totals(self, sums: list[Value]) -> list[Value]:
+        """What the lanes of each vector add up to, one total behind the other."""
+        lanes = self.blocking.lanes
+        size = 1 << (len(sums) - 1).bit_length()
+        vectors = sums + [sums[-1]] * (size - len(sums))
+        for _ in range(lanes.bit_length() - 1):
+            if len(vectors) == 1:
+                vectors *= 2
+            halves = zip(vectors[::2], vectors[1::2], strict=True)
+            vectors = [self._folded(*pair) for pair in halves]
+        return vectors
+
+    def _folded(self, one: Value, other: Value) -> Value:
+        """The sums of neighbours, first those of the first vector."""
+        builder, lanes = self.builder, 2 * self.blocking.lanes
+        even, odd = (
+            builder.shuffle(one, other, range(start, lanes, 2)) for start in (0, 1)
+        )
+        return self.blocking.arithmetic.add(builder, even, odd)
+
+    def _words(self, place: Value, mask: Value | None) -> Value:
+        """Elements of A or B, as the instruction takes them."""
+        if not self._has_words:
+            return self.load(place, self.blocking.lanes, mask)
+        bits = self.load_bits(place, self._lanes, mask)
+        return self.builder.bitcast(bits, vector(I32, self.blocking.lanes))
+
+    @property
+    def _has_words(self) -> bool:
+        """Whether an instruction multiplies several elements of each lane."""
+        return self.blocking.arithmetic.instruction in ("dpbf16", "vnni")
+
+    @property
+    def _lanes(self) -> int:
+        """Elements of a row of A that are multiplied at once."""
+        each = self.blocking.k_pack if self._has_words else 1
+        return self.blocking.lanes * each
