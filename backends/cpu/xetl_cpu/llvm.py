@@ -330,12 +330,11 @@ class Builder(ir.IRBuilder):
             result.add_incoming(final, latch)
             loop.results.append(result)
 
-    def hidden(self, address: Value) -> Value:
-        """The same address; strength reduction takes it as it is, which is quicker."""
-        return self.intrinsic("llvm.launder.invariant.group.p0", PTR, [address])
-
     def _hidden(self, number: Value) -> Value:
-        return self.ptrtoint(self.hidden(self.inttoptr(number, PTR)), number.type)
+        """The same number; LLVM does not know it before it selects instructions."""
+        name = "llvm.launder.invariant.group.p0"
+        pointer = self.intrinsic(name, PTR, [self.inttoptr(number, PTR)])
+        return self.ptrtoint(pointer, number.type)
 
     @contextmanager
     def either(

@@ -220,7 +220,7 @@ def _emit_task(em: KernelEmitter, op: scf.ParallelOp, outside: list[SSAValue]) -
     # Hidden: strength reduction would look at every address as one of this loop.
     with b.counted_loop(end, start=first, name="thread", is_hidden=True) as thread:
         own = _own(em, b, scratch, thread.index)
-        inner.scratch = b.hidden(b.gep(own, [_HEADER], source_etype=I8))
+        inner.scratch = b.gep(own, [_HEADER], source_etype=I8)
         inner.thread = thread.index
         for last in inner.last.values():
             b.store(constant(-1), last)
