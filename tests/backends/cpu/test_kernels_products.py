@@ -232,3 +232,23 @@ def test_keys_and_values_by_steps(dtype: Any, extents: Any, more: int) -> None:
     out = launch(gram, grid, k, v, o, steps, BM=16, BN=32, D=d)[2]
     expected = exact(exact(k, k.transpose(0, 2, 1)), v)
     same(out, expected.astype(np.float32))
+
+
+@xetile.kernel
+def narrowed(A, B, C, BM: constexpr, BN: constexpr, BK: constexpr):
+    a = xetile.load_tile(xetile.init_tile(A, [0, 0], (BM, BK)))
+    b = xetile.load_tile(xetile.init_tile(B, [0, 0], (BK, BN))).to(A.dtype)
+    xetile.store_tile(xetile.tile_mma(a, b), xetile.init_tile(C, [0, 0], (BM, BN)))
+
+
+@pytest.mark.parametrize("extents", [(1, 1, 16), (4, 1, 70), (1, 16, 1), (8, 1, 1)])
+@pytest.mark.parametrize("dtype", [np.int8, np.float32, ml_dtypes.bfloat16])
+def test_a_computed_operand_of_one_column_or_row(dtype: Any, extents: Any) -> None:
+    """Both of its strides are 1."""
+    m, n, k = extents
+    rng = np.random.default_rng(0)
+    a = small_integers(rng, m, k, dtype=dtype)
+    b = small_integers(rng, k, n, dtype=np.float32)
+    c = np.zeros((m, n), np.int32 if dtype == np.int8 else np.float32)
+    out = launch(narrowed, (1, 1), a, b, c, BM=m, BN=n, BK=k)[2]
+    same(out, exact(a, b).astype(c.dtype))

@@ -156,10 +156,11 @@ def _output(em: KernelEmitter, output: Output | None) -> list[Value]:
 def _skinny_gemm(em: KernelEmitter, op: SkinnyGemmOp) -> None:
     blocking = _plan(em, op)
     a, b = em.strided(op.a), em.strided(op.b)
-    unit = _unit(b)
-    assert unit is not None, "`plan-gemm` streams only B with a unit stride"
+    assert _unit(b) is not None, "`plan-gemm` streams only B with a unit stride"
     skinny = _emit_skinny_gemm if blocking.is_skinny else _emit_low_gemm
-    emit = _emit_dots if unit == "major" else skinny
+    # Of one column both strides may be 1.
+    is_by_columns = is_constant(b.strides[0], 1)
+    emit = _emit_dots if is_by_columns else skinny
     function = emit(em.module, em.target, blocking)
     em.builder.call(
         function,
@@ -168,7 +169,7 @@ def _skinny_gemm(em: KernelEmitter, op: SkinnyGemmOp) -> None:
             a.strides[0],
             *em.all([op.rows, op.k]),
             _at(em, op.b, op.bk0, op.bn0),
-            b.strides[unit == "major"],
+            b.strides[is_by_columns],
             *em.all([op.n, op.elements]),
             em.strided(op.c).address,
         ],
