@@ -444,6 +444,11 @@ def _product(
     return [Step(launch, (*operands, made, bias))]
 
 
+def each_image(array: Numbers) -> Numbers:
+    """A channel of an image as an image."""
+    return array.reshape(-1, *array.shape[2:])
+
+
 def part_of(x: Operand, g: Geometry) -> int:
     """How many rows of the result `depthwise` makes at once; 0: they have no room."""
     width = min(TILE, width_of(g.result[1]))
@@ -466,9 +471,6 @@ def _of_each_channel(
 ) -> Step:
     """Of one channel a group: sums of rows, no product."""
     images, (height, width) = made.shape[0] * made.shape[1], g.result
-
-    def each_image(array: Numbers) -> Numbers:
-        return array.reshape(-1, *array.shape[2:])
 
     def each_kernel(array: Numbers) -> Numbers:
         return array[:, 0, g.chosen[0], g.chosen[1]]

@@ -30,6 +30,7 @@ from xetl.ops.convolution_plans import (
     by_input,
     contiguous,
     convolve,
+    each_image,
     evenly,
     paired,
     part_of,
@@ -62,7 +63,7 @@ def by_weight(
     if outer == groups and inner == 1 and (part := part_of(x, g)):
         tile = sums_of(x.dtype), part, min(TILE, width_of(g.result[1]))
         how = *g.first, g.stride, g.dilation, g.taps, *tile
-        views: list[View] = [_each_image, _each_image, lambda a: a[:, 0]]
+        views: list[View] = [each_image, each_image, lambda a: a[:, 0]]
         launch = Launch(kernels.depthwise_by_weight, views, (), (groups, 1, 1), how)
         return [Step(launch, (x, grad, made))]
     outer, (kh, kw), (rows, columns) = outer // groups, g.taps, g.result
@@ -96,10 +97,6 @@ def by_weight(
     )
     product = Step(launch, (windows, right, found))
     return [*copies, product, *taps_last(found, made)]
-
-
-def _each_image(array: Numbers) -> Numbers:
-    return array.reshape(-1, *array.shape[2:])
 
 
 def _as_one(array: Numbers) -> Numbers:
