@@ -109,12 +109,10 @@ _LOCK = ForkSafeLock()
 _MOST_HERE = 256
 """Emissions in this process: their memory is never given back."""
 
-_ATTEMPTS = 3
-"""In this process: each takes 10 ms, a process of its own takes 100."""
+_ATTEMPTS = 4
+"""Each takes 10 ms in this process, 100 in one of its own, as the last is."""
 
 _EXTENSIONS = ",".join(f"+{name}" for name in EXTENSIONS)
-
-Emit = Callable[[str, bool], bytes]
 
 
 def emit_once(text: str, as_text: bool) -> bytes:
@@ -169,11 +167,11 @@ def _right(
     text: str, as_text: bool, problem_with: Callable[[bytes], str | None]
 ) -> bytes:
     """The first emission that nothing is wrong with."""
-    here = _ATTEMPTS if len(llvm_spirv.KEPT) < _MOST_HERE else 0
-    attempts: list[Emit] = [*[emit_once] * here, emit_elsewhere]
     problem = None
-    for attempt in attempts:
-        found = attempt(text, as_text)
+    for last in range(_ATTEMPTS - 1, -1, -1):
+        # A wrong module is kept as well: the limit is looked at each time.
+        here = last and len(llvm_spirv.KEPT) < _MOST_HERE
+        found = (emit_once if here else emit_elsewhere)(text, as_text)
         problem = problem_with(found)
         if problem is None:
             return found
