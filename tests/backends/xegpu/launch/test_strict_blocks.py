@@ -134,7 +134,7 @@ def test_what_was_printed_before_is_shown(capfd: pytest.CaptureFixture[str]) -> 
 @pytest.mark.usefixtures("unlooked")
 def test_many_programs_send_them() -> None:
     """One is enough for an error; the others leave the record as it is."""
-    x, y = np.ones((640, 100), np.float32)[:, :97], np.ones((640, 96), np.float32)
+    x, y = np.ones((640, 98), np.float32)[:, :97], np.ones((640, 96), np.float32)
     with pytest.raises(LaunchError, match=r"kernel `scale`.* no GPU takes"):
         scale[grid_of(y)](x, y)
 
