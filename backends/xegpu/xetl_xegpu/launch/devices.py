@@ -77,6 +77,7 @@ class Device:
         is_gpu: whether options for GPUs apply.
         is_level_zero: whether its driver is Level Zero.
         reads_host: whether kernels may read and write the memory of the process.
+        has_messages: whether block messages are its own, not emulated.
         lacks: dtypes it has no arithmetic for.
         slm_bytes: shared local memory that a workgroup can have.
         most_lanes: lanes that a workgroup can have.
@@ -92,6 +93,7 @@ class Device:
     is_gpu: bool
     is_level_zero: bool
     reads_host: bool
+    has_messages: bool
     lacks: frozenset[str]
     slm_bytes: int
     most_lanes: int
@@ -200,6 +202,7 @@ def facts_of(device: Any) -> Device:
         is_gpu=device.is_gpu,
         is_level_zero=device.backend.name == _LEVEL_ZERO,
         reads_host=device.is_cpu or device.has_aspect_usm_system_allocations,
+        has_messages=not find_device(target).emulated,
         lacks=frozenset(missing),
         slm_bytes=device.local_mem_size,
         most_lanes=device.max_work_group_size,

@@ -69,14 +69,16 @@ class XegpuExecutable(QueuedExecutable):
         where = cast("QueuePlace", place)
         check_fits(self.facts, where.device)  # before anything is copied
         staged, seen, padded = None, args, frozenset[int]()
-        if not where.device.reads_host:
+        if where.device.has_messages or not where.device.reads_host:
             staged = Staged(args, self.facts, where)
             seen, padded = staged.args, staged.padded
         kernel, reason = choose_kernel(self.facts, grid, seen, padded)
         if reason is not None:
             _say(f"`{self.facts.name}` runs without block messages: {reason}")
         status = self._status_of(kernel, where)
-        event = self._start(grid, seen, where, kernel, status)
+        event, known = self._start(grid, seen, where, kernel, status)
+        if not kernel.tells and not (staged and staged.keep):
+            self._shortcuts_at(where).note(known, seen)
         keep = (args, staged, status)
         name = self.facts.name
         launched = LaunchEvent(event, keep, where.device, name, status.show)
@@ -95,7 +97,7 @@ class XegpuExecutable(QueuedExecutable):
         where: QueuePlace,
         kernel: KernelFacts,
         status: StatusWords,
-    ) -> Any:
+    ) -> tuple[Any, Known]:
         words = [
             word
             for facts, arg in zip(self.facts.arguments, args)
@@ -108,10 +110,7 @@ class XegpuExecutable(QueuedExecutable):
             event = where.queue.submit_async(built, words, everywhere, each)
         except dpctl().SyclKernelSubmitError:
             raise failures.not_started(where.device.name, self.facts.name) from None
-        if not kernel.tells:
-            known = Known(built, kernel.lanes, words, status.show)
-            self._shortcuts_at(where).note(known, args)
-        return event
+        return event, Known(built, kernel.lanes, words, status.show)
 
     def _status_of(self, kernel: KernelFacts, where: QueuePlace) -> StatusWords:
         """Those of this launch, or of all launches of a kernel that tells nothing."""

@@ -5,7 +5,7 @@ first element to the last, and starts on 64 bytes. If block messages could not m
 (odd rows, slices), and the kernel is told the strides, rows lie multiples of 64 bytes
 apart in the copy, with zeros between them: then they can. Of an array that is written
 the elements come back, not the bytes between them: these may be somebody else's. Arrays
-in memory of the device are copied there, only if so (`repitching`).
+that the device can read are copied there, only if so (`repitching`).
 
 A kernel writes prints and failed checks to the status words. Every kernel is given
 some: masked loads read them where their mask is off.
@@ -103,12 +103,13 @@ class Staged:
         self.keep: list[Any] = []
         self._back: list[tuple[ArrayView, _Copy]] = []
         self._place = place
+        self._reads_host = place.device.reads_host
         copies: dict[object, _Copy] = {}
         written = {_view_key(args[index]) for index in facts.stored}
         # What a kernel stores behind a row nobody must load from there again.
         both = written & {_view_key(args[index]) for index in facts.loaded}
         surfaces = _surfaces(args, facts)
-        all_fit = _all_fit(args, facts, surfaces, both)
+        all_fit = self._all_fit(args, facts, surfaces, both)
         padded: set[int] = set()
         self.args = list(args)
         for index, arg in enumerate(args):
@@ -117,10 +118,10 @@ class Staged:
             key = _view_key(arg)
             if key not in copies:
                 surface = surfaces.get(key)
-                pitched = surface is not None and _may_be_pitched(
+                pitched = surface is not None and self._may_be_pitched(
                     surface, arg, is_padded=key not in both
                 )
-                if arg.memory is None:
+                if not self._reads(arg):
                     copies[key] = self._copied(arg, surface if pitched else None)
                 elif surface is not None and pitched and all_fit:
                     made = self._repitched(arg, surface)
@@ -143,14 +144,57 @@ class Staged:
         Raises:
             LaunchError: the device was lost; the arrays are as they were.
         """
-        on_host = [each for each in self._back if each[0].memory is None]
+        on_host = [each for each in self._back if not self._reads(each[0])]
         found = [(view, made, self._fetched(made)) for view, made in on_host]
         for view, made in self._back:
-            if view.memory is not None:
+            if self._reads(view):
                 copy_elements(made.view, view, made.column, self._place)
         for view, made, room in found:
             start = room.ctypes.data + made.view.address - address_of(made.memory)
             as_numpy(view)[...] = as_numpy(replace(made.view, address=start))
+
+    def _reads(self, view: ArrayView) -> bool:
+        return view.memory is not None or self._reads_host
+
+    def _all_fit(
+        self,
+        args: Sequence[Argument],
+        facts: CodeFacts,
+        surfaces: Mapping[object, Surface],
+        both: Collection[object],
+    ) -> bool:
+        """Whether block messages can move all that they are to, some of it copied."""
+        for surface in facts.kernels[0].surfaces:
+            view = cast("ArrayView", args[surface.argument])
+            key = _view_key(view)
+            if why_no_surface(surface, self._as_it_lies(view)) is None:
+                continue
+            is_padded = key not in both
+            if key not in surfaces or not self._may_be_pitched(
+                surface, view, is_padded=is_padded
+            ):
+                return False
+        return True
+
+    def _may_be_pitched(
+        self, surface: Surface, view: ArrayView, *, is_padded: bool
+    ) -> bool:
+        """Whether block messages can move an array only if its rows are set apart."""
+        if 0 in view.shape or why_no_surface(surface, self._as_it_lies(view)) is None:
+            return False
+        if self._reads(view) and len(view.shape) > MOST_DIMS:
+            return False
+        others = [d for d in range(len(view.shape)) if d != surface.column]
+        if any(view.strides[d] == 0 for d in others if view.shape[d] > 1):
+            return False  # a row that is there many times
+        apart = replace(view, address=0, strides=_strides(view, surface.column))
+        return why_no_surface(surface, apart, is_padded=is_padded) is None
+
+    def _as_it_lies(self, view: ArrayView) -> ArrayView:
+        """Where its bytes are on the device: copies of the host's begin aligned."""
+        if self._reads(view):
+            return view
+        return replace(view, address=view.address - bounds(view)[0])
 
     def _fetched(self, made: _Copy) -> Any:
         room = np.empty(made.size, np.uint8)
@@ -158,7 +202,7 @@ class Staged:
         return room
 
     def _repitched(self, view: ArrayView, surface: Surface) -> _Copy | None:
-        """An array of the device with the rows of a surface apart, if there is room."""
+        """The array with the rows of a surface apart, if the device has room."""
         strides = _strides(view, surface.column)
         size = _elements(view, strides) * view.dtype.itemsize
         try:
@@ -200,46 +244,6 @@ def _surfaces(args: Sequence[Argument], facts: CodeFacts) -> dict[object, Surfac
             if not others <= set(told.strides):
                 del found[_view_key(arg)]
     return found
-
-
-def _may_be_pitched(surface: Surface, view: ArrayView, *, is_padded: bool) -> bool:
-    """Whether block messages can move an array only if its rows are set apart."""
-    if 0 in view.shape or why_no_surface(surface, _as_it_lies(view)) is None:
-        return False
-    if view.memory is not None and len(view.shape) > MOST_DIMS:
-        return False
-    others = [d for d in range(len(view.shape)) if d != surface.column]
-    if any(view.strides[d] == 0 for d in others if view.shape[d] > 1):
-        return False  # a row that is there many times
-    apart = replace(view, address=0, strides=_strides(view, surface.column))
-    return why_no_surface(surface, apart, is_padded=is_padded) is None
-
-
-def _as_it_lies(view: ArrayView) -> ArrayView:
-    """Where its bytes are on the device: copies of those of the host begin aligned."""
-    if view.memory is not None:
-        return view
-    return replace(view, address=view.address - bounds(view)[0])
-
-
-def _all_fit(
-    args: Sequence[Argument],
-    facts: CodeFacts,
-    surfaces: Mapping[object, Surface],
-    both: Collection[object],
-) -> bool:
-    """Whether block messages can move all that they are to, some of it copied."""
-    for surface in facts.kernels[0].surfaces:
-        view = cast("ArrayView", args[surface.argument])
-        key = _view_key(view)
-        if why_no_surface(surface, _as_it_lies(view)) is None:
-            continue
-        is_padded = key not in both
-        if key not in surfaces or not _may_be_pitched(
-            surface, view, is_padded=is_padded
-        ):
-            return False
-    return True
 
 
 def _strides(view: ArrayView, column: int) -> tuple[int, ...]:

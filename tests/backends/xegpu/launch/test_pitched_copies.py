@@ -19,9 +19,13 @@ BF16 = ml_dtypes.bfloat16
 LANES = "without block messages"
 
 
-@pytest.fixture(autouse=True)
-def far(pretend: Any) -> Any:
-    pretend(reads_host=False)
+@pytest.fixture(
+    autouse=True,
+    params=[{"reads_host": False}, {"reads_host": True, "has_messages": True}],
+    ids=["copied", "read in place"],
+)
+def gpu(pretend: Any, request: Any) -> Any:
+    pretend(**request.param)
     config.log = True
     yield
     del config.log
