@@ -61,7 +61,7 @@ lint: $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
-	@if $(BIN)/pyright --version >/dev/null 2>&1; then $(BIN)/pyright; \
+	@if $(BIN)/pyright --version >/dev/null 2>&1; then $(BIN)/pyright --pythonpath $(BIN)/python; \
 	else echo "pyright: left out; it could not be fetched (it comes from the npm registry)"; fi
 
 bench: $(VENV)/.test
