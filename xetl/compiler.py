@@ -7,27 +7,25 @@ does both and lets the backend make code. `ir_at_stage` shows what there is on t
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import prod
+from functools import partial
 from time import perf_counter
 from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation
 
 from xetl.backend import Artifact, BackendBase
 from xetl.diagnostics import Dump, refuse_deep_nesting, report_map_conflicts
 from xetl.dialects.kernel_attributes import mark_stage
-from xetl.dialects.kinds_of_types import is_vector
 from xetl.dialects.upstream import func, gpu
 from xetl.dialects.walk import operations_in
-from xetl.dialects.xetile import AssertOp, TileMmaOp, TileSortOp
+from xetl.dialects.xetile import AssertOp
 from xetl.errors import LaunchError, did_you_mean
-from xetl.frames import is_debugged
+from xetl.frames import may_be_stepped
 from xetl.frontend import build_module
 from xetl.language.reads import Reads
 from xetl.language.signature import Signature
 from xetl.pipeline import FIRST_STAGE, device_pipeline, lower, pipeline_of
-from xetl.transforms.diagnostics import collect_remarks, facts_of
+from xetl.transforms.diagnostics import collect_remarks, elements_each, facts_of
 
 
 def build(
@@ -38,22 +36,14 @@ def build(
     reads: Reads | None = None,
 ) -> ModuleOp:
     """Build the module of a Python function; ``reads`` records what it depends on."""
-    subgroups = getattr(function, "__xetl_subgroups__", None)
-    limit = backend.slm_limit(target)
-    stops = backend.stops_at_breakpoints
     return build_module(
         function,
         signature,
-        subgroups=subgroups,
-        slm_limit=limit,
+        subgroups=getattr(function, "__xetl_subgroups__", None),
+        slm_limit=backend.slm_limit(target),
         reads=reads,
-        steps=stops and may_be_stepped(function),
+        steps=backend.stops_at_breakpoints and may_be_stepped(function),
     )
-
-
-def may_be_stepped(function: Callable[..., Any]) -> bool:
-    """Whether somebody may step through a kernel: now, or from a `breakpoint()` on."""
-    return is_debugged() or "breakpoint" in function.__code__.co_names
 
 
 def compile_kernel(
@@ -68,10 +58,7 @@ def compile_kernel(
     Raises:
         CompileError: the kernel is wrong; nothing was made.
     """
-
-    def make() -> ModuleOp:
-        return build(function, signature, backend, target, reads)
-
+    make = partial(build, function, signature, backend, target, reads)
     names = function.__name__, function.__code__.co_filename
     return _compile(make, names, signature, backend, target)
 
@@ -111,24 +98,6 @@ def _compile(
     facts |= {"compile_ms": (perf_counter() - start) * 1e3, **facts_of(remarks, file)}
     facts["names_lines"] = asserts or bool(facts["warnings"])
     return Artifact(artifact.payload, {**artifact.meta, **facts})
-
-
-_FRAMES = (ModuleOp, gpu.ModuleOp, gpu.FuncOp)
-_LONG = (TileMmaOp, TileSortOp)
-
-
-def elements_each(module: ModuleOp) -> int | None:
-    """Elements of all vectors that the operations of a program read and make.
-
-    None: there are loops, conditions, calls, products or sorts.
-    """
-    count = 0
-    for op in operations_in(module, Operation):
-        if isinstance(op, _LONG) or (op.regions and not isinstance(op, _FRAMES)):
-            return None
-        types = [value.type for value in (*op.operands, *op.results)]
-        count += sum(prod(each.get_shape()) for each in types if is_vector(each))
-    return count
 
 
 def ir_at_stage(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import linecache
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from xetl.errors import CallFrame, XetlError
@@ -34,6 +34,11 @@ def is_debugged() -> bool:
     if monitoring is not None and monitoring.get_tool(monitoring.DEBUGGER_ID):
         return True
     return sys.gettrace() is not None
+
+
+def may_be_stepped(function: Callable[..., Any]) -> bool:
+    """Whether somebody may step through a kernel: now, or from a `breakpoint()` on."""
+    return is_debugged() or "breakpoint" in function.__code__.co_names
 
 
 def frame_at(file: str, line: int, column: int) -> CallFrame:

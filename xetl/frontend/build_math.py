@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math as python_math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from xetl.dialects.literals import make_splat
@@ -78,19 +79,28 @@ def _function(call: Call) -> Value:
             return float(python(value))
         except (ValueError, OverflowError, ZeroDivisionError):
             pass  # the op knows infinities and NaN
-    if is_scalar(value):
-        return Scalar(call.ctx.emit(make(to_float(call.ctx, value))), "float")
-    floats = _floats(call)
-    return Vector(call.ctx.emit(make(floats.ssa)), floats.shape, floats.dtype)
+    return _of_floats(call, "x", make)
 
 
-def _floats(call: Call) -> Vector:
-    """Argument ``x`` as a vector of floats: integers become f32."""
-    arithmetic.check_operands(call.ctx, call.name, [call.args["x"]])
-    value = call.vector("x")
-    if value.dtype.is_bool:
-        raise arithmetic.no_such_operator(call.ctx, call.name, value.dtype)
-    return value if value.dtype.is_float else convert(call.ctx, value, f32)
+def _of_floats(
+    call: Call, names: str, make: Callable[..., Operation], *, widens: bool = False
+) -> Value:
+    """What ``make`` gives for numbers (f64) or vectors of floats; integers become f32.
+
+    ``widens``: 16-bit floats are f32 for the whole formula, which so rounds once.
+    """
+    ctx, args = call.ctx, [call.args[name] for name in names]
+    arithmetic.check_operands(ctx, call.name, args)
+    if not any(isinstance(arg.value, Vector) for arg in args):
+        numbers = [to_float(ctx, arg.value) for arg in args]
+        return Scalar(ctx.emit(make(*numbers)), "float")
+    both = arithmetic.unify(ctx, call.name, args, to_floats=True)
+    if both.dtype.is_bool:
+        raise arithmetic.no_such_operator(ctx, call.name, both.dtype)
+    wide = f32 if widens and both.dtype.bits == 16 else both.dtype
+    vectors = [convert(ctx, vector, wide).ssa for vector in both.vectors]
+    result = Vector(ctx.emit(make(*vectors)), both.shape, wide)
+    return convert(ctx, result, both.dtype)
 
 
 _OF_TWO: dict[str, tuple[str, Callable[[SSAValue, SSAValue], Operation]]] = {
@@ -100,40 +110,36 @@ _OF_TWO: dict[str, tuple[str, Callable[[SSAValue, SSAValue], Operation]]] = {
 }
 
 
-@builds(*_OF_TWO, "hypot")
+@builds(*_OF_TWO)
 def _function_of_two(call: Call) -> Value:
-    ctx = call.ctx
-    names, make = _OF_TWO.get(call.name, ("xy", None))
-    args = [call.args[name] for name in names]
-    arithmetic.check_operands(ctx, call.name, args)
-    if not any(isinstance(arg.value, Vector) for arg in args):
-        left, right = (to_float(ctx, arg.value) for arg in args)
-        result = (
-            _hypot(ctx, left, right) if make is None else ctx.emit(make(left, right))
-        )
-        return Scalar(result, "float")
-    both = arithmetic.unify(ctx, call.name, args, to_floats=True)
-    if both.dtype.is_bool:
-        raise arithmetic.no_such_operator(ctx, call.name, both.dtype)
-    left, right = both.vectors
-    if make is not None:
-        result = ctx.emit(make(left.ssa, right.ssa))
-        return Vector(result, both.shape, both.dtype)
-    # One operation rounds once: 16-bit floats are widened for the whole formula.
-    wide = f32 if both.dtype.bits == 16 else both.dtype
-    left, right = convert(ctx, left, wide), convert(ctx, right, wide)
-    result = Vector(_hypot(ctx, left.ssa, right.ssa), both.shape, wide)
-    return convert(ctx, result, both.dtype)
+    return _of_floats(call, *_OF_TWO[call.name])
 
 
-def _hypot(ctx: Context, x: SSAValue, y: SSAValue) -> SSAValue:
+@builds("hypot")
+def _hypotenuse(call: Call) -> Value:
+    return _of_floats(call, "xy", partial(_hypot, call.ctx), widens=True)
+
+
+@builds("sigmoid")
+def _sigmoid(call: Call) -> Value:
+    return _of_floats(call, "x", partial(_logistic, call.ctx), widens=True)
+
+
+def _constant(ctx: Context, number: float, type_: Attribute) -> SSAValue:
+    return ctx.emit(arith.ConstantOp(make_splat(number, type_), type_))
+
+
+def _logistic(ctx: Context, x: SSAValue) -> Operation:
+    one = _constant(ctx, 1.0, x.type)
+    power = ctx.emit(math.ExpOp(ctx.emit(arith.NegfOp(x))))
+    return arith.DivfOp(one, ctx.emit(arith.AddfOp(one, power)))
+
+
+def _hypot(ctx: Context, x: SSAValue, y: SSAValue) -> Operation:
     """The root of ``x * x + y * y``, scaled by the larger of both: no overflow."""
     a, b = ctx.emit(math.AbsfOp(x)), ctx.emit(math.AbsfOp(y))
     large, small = ctx.emit(arith.MaxnumfOp(a, b)), ctx.emit(arith.MinimumfOp(a, b))
-    one, infinite = (
-        ctx.emit(arith.ConstantOp(make_splat(number, x.type), x.type))
-        for number in (1.0, python_math.inf)
-    )
+    one, infinite = (_constant(ctx, each, x.type) for each in (1.0, python_math.inf))
     # 0 / 0 and inf / inf are NaN, and infinity wins even over NaN (IEEE 754, 9.2.1).
     is_equal = ctx.emit(arith.CmpfOp("oeq", small, large))
     ratio = ctx.emit(arith.DivfOp(small, large))
@@ -141,7 +147,7 @@ def _hypot(ctx: Context, x: SSAValue, y: SSAValue) -> SSAValue:
     root = ctx.emit(math.SqrtOp(ctx.emit(math.FmaOp(ratio, ratio, one))))
     is_infinite = ctx.emit(arith.CmpfOp("oeq", large, infinite))
     scaled = ctx.emit(arith.MulfOp(large, root))
-    return ctx.emit(arith.SelectOp(is_infinite, infinite, scaled))
+    return arith.SelectOp(is_infinite, infinite, scaled)
 
 
 _BITS: dict[str, Maker] = {
@@ -193,25 +199,6 @@ def _umulhi(call: Call) -> Value:
 def _high_half(ctx: Context, a: SSAValue, b: SSAValue) -> SSAValue:
     build = Builder(InsertPoint.at_end(ctx.block), ctx.location())
     return upper_half(build, a, b, signed=False)
-
-
-@builds("sigmoid")
-def _sigmoid(call: Call) -> Value:
-    ctx, value = call.ctx, call.value("x")
-    if is_scalar(value):
-        one = runtime(ctx, 1.0).ssa
-        return Scalar(_logistic(ctx, to_float(ctx, value), one), "float")
-    floats = _floats(call)
-    # One operation rounds once: 16-bit floats are widened for the whole formula.
-    wide = convert(ctx, floats, f32) if floats.dtype.bits == 16 else floats
-    one = splat(ctx, 1.0, wide.shape, wide.dtype).ssa
-    result = Vector(_logistic(ctx, wide.ssa, one), wide.shape, wide.dtype)
-    return convert(ctx, result, floats.dtype)
-
-
-def _logistic(ctx: Context, x: SSAValue, one: SSAValue) -> SSAValue:
-    power = ctx.emit(math.ExpOp(ctx.emit(arith.NegfOp(x))))
-    return ctx.emit(arith.DivfOp(one, ctx.emit(arith.AddfOp(one, power))))
 
 
 @builds("abs")

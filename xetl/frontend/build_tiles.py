@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from dataclasses import replace
+from math import prod
 from typing import TypeVar
 
 from xdsl.dialects.builtin import IntegerAttr, MemRefType
@@ -12,13 +13,13 @@ from xdsl.ir import Operation, SSAValue
 
 from xetl.dialects import xetile
 from xetl.dialects.upstream import arith, memref
+from xetl.dialects.xetile.types import SHARED
 from xetl.errors import CompileError, TileMapError
 from xetl.frontend.arguments import Arg, Call, wrong_kind
 from xetl.frontend.arrays import Base, matrix_base
-from xetl.frontend.casts import count, to_int
+from xetl.frontend.casts import to_int
 from xetl.frontend.context import FirstMap, builds
 from xetl.frontend.gathers import (
-    SHARED,
     as_indices,
     check_indices,
     scatter_tile,
@@ -397,7 +398,7 @@ def _slm(call: Call) -> Array:
 
 def _check_size(call: Call, shape: Shape, dtype: DType) -> None:
     """Count the SLM of the kernel against what the target has."""
-    ctx, size = call.ctx, count(shape) * dtype.itemsize
+    ctx, size = call.ctx, prod(shape) * dtype.itemsize
     before = ctx.slm_bytes
     ctx.slm_bytes += size
     if ctx.slm_bytes <= ctx.slm_limit:

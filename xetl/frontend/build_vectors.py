@@ -5,6 +5,8 @@ A reduction keeps its dim as extent 1, which is dropped by a reshape.
 
 from __future__ import annotations
 
+from math import prod
+
 from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Operation
 
@@ -18,7 +20,6 @@ from xetl.frontend.build_tiles import mapped, maps_of
 from xetl.frontend.casts import (
     broadcast,
     convert,
-    count,
     extract,
     from_element,
     shape_cast,
@@ -141,14 +142,14 @@ def _reshape(call: Call) -> Vector | Array:
     value = call.vector("v")
     shape = _new_shape(call)
     if shape.count(-1) == 1:
-        rest, more = divmod(count(value.shape), -count(shape) or 1)
+        rest, more = divmod(prod(value.shape), -prod(shape) or 1)
         shape = shape if more else tuple(rest if e == -1 else e for e in shape)
-    fits = min(shape, default=0) > 0 and count(shape) == count(value.shape)
+    fits = min(shape, default=0) > 0 and prod(shape) == prod(value.shape)
     if len(shape) not in (1, 2) or not fits:
         raise call.error(
             "X0209",
             f"{show_shape(value.shape)} cannot be reshaped to {show_shape(shape)}",
-            label=f"{count(value.shape)} elements",
+            label=f"{prod(value.shape)} elements",
             help="ranks are 1 and 2, and the number of elements stays;"
             " one extent may be -1: what is left",
         )

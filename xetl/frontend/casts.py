@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from math import prod
-
 import numpy as np
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.ir import Attribute, SSAValue
@@ -263,11 +261,6 @@ def _convert_index(ctx: Context, value: Vector, dtype: DType) -> SSAValue:
         return ctx.emit(cast(value.ssa, target))
     # Between index and floats: by way of i64.
     return convert(ctx, convert(ctx, value, i64), dtype).ssa
-
-
-def count(shape: Shape) -> int:
-    """Number of elements."""
-    return prod(shape)
 
 
 def minus(ctx: Context, value: Value) -> Value:

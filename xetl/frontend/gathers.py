@@ -22,6 +22,7 @@ from xetl.dialects.base import element_type as element_of
 from xetl.dialects.kinds_of_types import is_vector
 from xetl.dialects.upstream import arith, memref, vector
 from xetl.dialects.xetile import TileBroadcastOp, TileTransposeOp
+from xetl.dialects.xetile.types import SHARED
 from xetl.frontend import arithmetic
 from xetl.frontend.arguments import Arg
 from xetl.frontend.arrays import as_seen, base_of, check_element, mark_bounds
@@ -42,9 +43,6 @@ from xetl.frontend.types import (
 )
 from xetl.ir.builder import Builder
 from xetl.language import dtypes
-
-SHARED = 3
-"""The memory space of SLM (docs/xetile.md, section 2)."""
 
 
 def space_of(array: Array) -> int:

@@ -13,13 +13,17 @@ import warnings
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from math import prod
 from typing import TypeVar
 
-from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc
+from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc, ModuleOp
 from xdsl.ir import Attribute, Operation
 
 from xetl.dialects.kernel_attributes import ARG_NAMES, TEXT
+from xetl.dialects.kinds_of_types import is_vector
 from xetl.dialects.upstream import func, gpu
+from xetl.dialects.walk import operations_in
+from xetl.dialects.xetile import TileMmaOp, TileSortOp
 from xetl.errors import CallFrame, CompileError, IRError, TileMapWarning, XetlError
 from xetl.frames import at_frames, frame_at
 from xetl.records import record
@@ -107,6 +111,24 @@ def facts_of(remarks: list[Remark], file: str) -> dict[str, list[list[int | str]
         [each.line, each.text, each.file] for each in remarks if each.is_warning
     ]
     return {"remarks": described, "warnings": warned}
+
+
+_FRAMES = (ModuleOp, gpu.ModuleOp, gpu.FuncOp)
+_LONG = (TileMmaOp, TileSortOp)
+
+
+def elements_each(module: ModuleOp) -> int | None:
+    """Elements of all vectors that the operations of a program read and make.
+
+    None: there are loops, conditions, calls, products or sorts.
+    """
+    count = 0
+    for op in operations_in(module, Operation):
+        if isinstance(op, _LONG) or (op.regions and not isinstance(op, _FRAMES)):
+            return None
+        types = [value.type for value in (*op.operands, *op.results)]
+        count += sum(prod(each.get_shape()) for each in types if is_vector(each))
+    return count
 
 
 E = TypeVar("E", bound=XetlError)
