@@ -221,15 +221,17 @@ def print_indices(
     printer: Printer, static: Attribute, values: Iterable[SSAValue]
 ) -> None:
     """Print ``[8, %i]``."""
-
-    def print_one(index: Index) -> None:
-        if isinstance(index, int):
-            printer.print_string(str(index))
-        else:
-            printer.print_ssa_value(index)
-
     with printer.in_square_brackets():
-        printer.print_list(mix_indices(static, values), print_one)
+        found = mix_indices(static, values)
+        printer.print_list(found, lambda each: print_index(printer, each))
+
+
+def print_index(printer: Printer, index: Index) -> None:
+    """Print a constant or a value."""
+    if isinstance(index, int):
+        printer.print_string(str(index))
+    else:
+        printer.print_ssa_value(index)
 
 
 # The text form ----------------------------------------------------------------------

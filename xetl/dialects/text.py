@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc, ModuleOp, StringAttr
-from xdsl.ir import Attribute, Block, Dialect, Operation, Region
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.ir import Block, Dialect, Operation, Region
 from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import ParseError, VerifyException
 
@@ -18,7 +18,7 @@ from xetl.errors import IRError, suggest
 from .kernel_attributes import LEVEL, SUBGROUP, WORKGROUP
 from .parser import XetlParser, make_context
 from .upstream import cf, func, gpu
-from .verify import LocatedVerifyException, verify
+from .verify import LocatedVerifyException, innermost, verify
 from .walk import operations_in
 from .xetile.used_maps import used_maps
 
@@ -94,10 +94,8 @@ def location_of(op: Operation) -> tuple[int, int] | None:
     """Line and column in the text; of the operation around it if it has none."""
     found: Operation | None = op
     while found is not None:
-        location: Attribute = found.location
-        while isinstance(location, CallSiteLoc):
-            location = location.callee
-        if isinstance(location, FileLineColLoc):
+        location = innermost(found.location)
+        if location is not None:
             return location.line.data, location.column.data
         found = found.parent_op()
     return None

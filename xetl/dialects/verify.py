@@ -28,12 +28,17 @@ class LocatedVerifyException(VerifyException):
         self.problem = problem
 
 
-def place_of(op: Operation) -> str:
-    """``file:line:column: `` of an operation, empty if unknown."""
-    location: Attribute = op.location
+def innermost(location: Attribute) -> FileLineColLoc | None:
+    """The position behind all calls."""
     while isinstance(location, CallSiteLoc):
         location = location.callee
-    if not isinstance(location, FileLineColLoc):
+    return location if isinstance(location, FileLineColLoc) else None
+
+
+def place_of(op: Operation) -> str:
+    """``file:line:column: `` of an operation, empty if unknown."""
+    location = innermost(op.location)
+    if location is None:
         return ""
     line, column = location.line.data, location.column.data
     return f"{location.filename.data}:{line}:{column}: "

@@ -175,7 +175,7 @@ class IfOp(XetlOp, name="scf.if"):
     def parse(cls, parser: Parser) -> Self:
         """Parse ``%c -> (types) {...} else {...}``."""
         condition = parser.resolve_operand(parser.parse_unresolved_operand(), i1)
-        types = parse_types(parser) if parser.parse_optional_punctuation("->") else []
+        types = parse_result_types(parser)
         then_region = parser.parse_region([])
         terminate(then_region, YieldOp)
         else_region = Region()
@@ -195,9 +195,7 @@ class IfOp(XetlOp, name="scf.if"):
         """Print ``%c -> (types) {...} else {...}``."""
         printer.print_string(" ")
         printer.print_ssa_value(self.condition)
-        if self.results:
-            printer.print_string(" -> ")
-            print_types(printer, self.result_types)
+        print_result_types(printer, self.result_types)
         print_body(printer, self.then_region, terminator=bool(self.results))
         if self.else_region.blocks:
             printer.print_string(" else")

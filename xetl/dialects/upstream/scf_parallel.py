@@ -42,6 +42,7 @@ from ..base import (
     parse_attributes,
     parse_indices,
     print_attributes,
+    print_index,
     resolve_indices,
 )
 from ..operation import Common, XetlOp
@@ -85,6 +86,15 @@ def print_assignments(
 
     with printer.in_parens():
         printer.print_list(list(zip(arguments, values)), print_one)
+
+
+def parse_counters(parser: Parser) -> list[Parser.Argument]:
+    """Parse ``(%i, %j)``: counters of loops, of type index."""
+
+    def parse_one() -> Parser.Argument:
+        return parser.parse_argument(expect_type=False).resolve(IndexType())
+
+    return parser.parse_comma_separated_list(parser.Delimiter.PAREN, parse_one)
 
 
 def parse_types(parser: Parser) -> list[Attribute]:
@@ -211,24 +221,19 @@ class ParallelOp(XetlOp, name="scf.parallel"):
     def parse(cls, parser: Parser) -> Self:
         """Parse ``(%i, %j) = (..) to (..) step (..) init (..) -> types {...}``."""
 
-        def parse_argument() -> Parser.Argument:
-            return parser.parse_argument(expect_type=False).resolve(IndexType())
-
         def parse_list() -> list[UnresolvedOperand]:
             return parser.parse_comma_separated_list(
                 parser.Delimiter.PAREN, parser.parse_unresolved_operand
             )
 
-        counters = parser.parse_comma_separated_list(
-            parser.Delimiter.PAREN, parse_argument
-        )
+        counters = parse_counters(parser)
         parser.parse_punctuation("=")
         bounds = [resolve_indices(parser, parse_list())]
         for word in ("to", "step"):
             parser.parse_keyword(word)
             bounds.append(resolve_indices(parser, parse_list()))
         inits = parse_list() if parser.parse_optional_keyword("init") else []
-        types = parse_types(parser) if parser.parse_optional_punctuation("->") else []
+        types = parse_result_types(parser)
         init_vals = parser.resolve_operands(inits, types, parser.pos)
         body = parser.parse_region(counters)
         terminate(body, ReduceOp)
@@ -256,8 +261,7 @@ class ParallelOp(XetlOp, name="scf.parallel"):
         if self.init_vals:
             printer.print_string(" init ")
             print_values(self.init_vals)
-            printer.print_string(" -> ")
-            print_types(printer, self.result_types)
+        print_result_types(printer, self.result_types)
         printer.print_string(" ")
         printer.print_region(self.body, print_entry_block_args=False)
         print_attributes(printer, self, ("operandSegmentSizes",))
@@ -342,12 +346,7 @@ class ForallOp(XetlOp, name="scf.forall"):
     @classmethod
     def parse(cls, parser: Parser) -> Self:
         """Parse ``(%i, %j) in (32, %n) {...}`` or ``= (0) to (%n) step (2)``."""
-
-        def parse_argument() -> Parser.Argument:
-            return parser.parse_argument(expect_type=False).resolve(IndexType())
-
-        paren = parser.Delimiter.PAREN
-        counters = parser.parse_comma_separated_list(paren, parse_argument)
+        paren, counters = parser.Delimiter.PAREN, parse_counters(parser)
         words = ("in",) if parser.parse_optional_keyword("in") else ("=", "to", "step")
         bounds: list[tuple[Index, ...]] = []
         for word in words:
@@ -386,7 +385,7 @@ class ForallOp(XetlOp, name="scf.forall"):
         for word, bounds in parts:
             printer.print_string(word)
             with printer.in_parens():
-                printer.print_list(bounds, lambda one: _print_index(printer, one))
+                printer.print_list(bounds, lambda one: print_index(printer, one))
         printer.print_string(" ")
         last = self.region.block.last_op
         printer.print_region(
@@ -408,10 +407,3 @@ class ForallOp(XetlOp, name="scf.forall"):
             )
         if not isinstance(self.region.block.last_op, ForallInParallelOp):
             raise VerifyException("the body must end in scf.forall.in_parallel")
-
-
-def _print_index(printer: Printer, index: Index) -> None:
-    if isinstance(index, int):
-        printer.print_string(str(index))
-    else:
-        printer.print_ssa_value(index)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from itertools import product
 from typing import Any
 
@@ -101,8 +101,8 @@ def command(
             "a kernel of a text has no constants", param_hint="--try"
         )
     names = find_kernel(place)[1]
+    spaces = dict(_space(each, names) for each in choices)
     if not is_offline:
-        spaces = dict(_space(each, names) for each in choices)
         launched = read_grid(grid, names, found.kernel)
         trials = tune(found, spaces, read_sizes(sizes), launched, budget)
         facts = [
@@ -114,18 +114,9 @@ def command(
     if not choices:
         raise click.UsageError("`--offline` compiles the values of `--try`: give some")
     launched = read_grid(grid, names)
-    values = list(_combinations(choices, names))
+    values = [dict(zip(spaces, each)) for each in product(*spaces.values())]
     ranked = rank(found, values, read_sizes(sizes), launched)
     show([each.facts() for each in ranked], ranking(ranked), as_json)
-
-
-def _combinations(
-    choices: Sequence[str], names: Mapping[str, Any]
-) -> Iterator[dict[str, Any]]:
-    """All combinations of ``NAME=VALUE,VALUE``, as Python values by name."""
-    spaces = dict(_space(each, names) for each in choices)
-    for values in product(*spaces.values()):
-        yield dict(zip(spaces, values))
 
 
 def _space(choice: str, names: Mapping[str, Any]) -> tuple[str, list[Any]]:
