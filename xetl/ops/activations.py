@@ -14,7 +14,7 @@ from xetl.errors import LaunchError
 from xetl.language.dtypes import DType
 from xetl.ops.declarations import ArrayLike, Call, Context, Operand, Step, result_like
 from xetl.ops.declare import function
-from xetl.ops.matrices import matrix, put
+from xetl.ops.matrices import matrix, put, take
 from xetl.ops.product import ACTIVATIONS
 from xetl.ops.product import gelu as exact_gelu
 from xetl.ops.product import silu as silu_of
@@ -46,8 +46,7 @@ def each_element(
     number = xetile.program_id(2)
 
     def load(array: Array) -> Vector:
-        tile = xetile.init_tile(matrix(array, number), place, TILE)
-        return xetile.load_tile(tile).to(ACC)
+        return take(matrix(array, number), place, TILE, ACC)
 
     def store(value: Vector, array: Array) -> None:
         put(value, matrix(array, number), place)

@@ -114,8 +114,6 @@ def baddbmm(
         input: (b, n, m), or what broadcasts to it.
         batch1: (b, n, k).
         batch2: (b, k, m).
-        beta: see `addmm`.
-        alpha: see `addmm`.
         out: (b, n, m).
     """
     return _added("baddbmm", 3, input, batch1, batch2, beta, alpha)

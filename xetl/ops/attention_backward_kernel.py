@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xetl import xetile
 from xetl.ops.attention_kernel import dropout_factors, is_seen
-from xetl.ops.matrices import matrix, put
+from xetl.ops.matrices import matrix, put, take
 from xetl.xetile import Array, Vector, constexpr
 
 
@@ -59,8 +59,7 @@ def log2_of_sums(
     if LEFT is not None:
         start = max(m + shift - LEFT, 0) // BN * BN
     for n in range(start, end, BN):
-        tile = xetile.init_tile(keys, [n, 0], (BN, rows.shape[1]))
-        block, t = xetile.load_tile(tile).to(rows.dtype), keys.shape[0]
+        block, t = take(keys, [n, 0], (BN, rows.shape[1]), rows.dtype), keys.shape[0]
         power = log2_scores(rows, block, bias, m, n, shift, t, factor, LEFT, RIGHT)
         new = xetile.maximum(largest, power.max(1, keepdims=True))
         less = xetile.where(new == -xetile.inf, 0.0, new)
@@ -92,15 +91,14 @@ def rows_of(
 ) -> None:
     """What all blocks of keys need of each query, to ``kept``; ``to_q`` is cleared."""
     for m in range(0, queries.shape[0], BM):
-        rows = xetile.load_tile(xetile.init_tile(queries, [m, 0], (BM, D))).to(MUL)
+        rows = take(queries, [m, 0], (BM, D), MUL)
         norm = log2_of_sums(rows, keys, added, m, shift, factor, LEFT, RIGHT, ACC, BN)
-        g = xetile.load_tile(xetile.init_tile(grads, [m, 0], (BM, E))).to(ACC)
-        y = xetile.load_tile(xetile.init_tile(results, [m, 0], (BM, E))).to(ACC)
+        g = take(grads, [m, 0], (BM, E), ACC)
+        y = take(results, [m, 0], (BM, E), ACC)
         d = (g * y).sum(1, keepdims=True)
-        xetile.store_tile(norm, xetile.init_tile(kept, [m, 0], (BM, 1)))
-        xetile.store_tile(d, xetile.init_tile(kept, [m, 1], (BM, 1)))
-        zeros = xetile.zeros((BM, D), ACC)
-        xetile.store_tile(zeros, xetile.init_tile(to_q, [m, 0], (BM, D)))
+        put(norm, kept, [m, 0])
+        put(d, kept, [m, 1])
+        put(xetile.zeros((BM, D), ACC), to_q, [m, 0])
 
 
 @xetile.kernel
@@ -144,7 +142,7 @@ def attention_backward(
         bias: see `attention`; (b, s, t) or (s, t).
         out: (b, s, E), the result.
         grad: (b, s, E), the gradient that comes in.
-        seed: see `attention_with_options`; so are ``p``, LEFT and RIGHT.
+        seed: see `attention_with_options`; so is what is not named here.
         q_starts: where the queries of each sequence begin, of a matrix for each head
             with those of all sequences; a program makes a sequence of a head. Or None.
         k_starts: the same of keys.
@@ -154,16 +152,8 @@ def attention_backward(
         by_v: (b, t, E).
         factor: scale * log2(e).
         scale: what scores are multiplied by.
-        p: of dropout.
         HEADS: matrices, with ``q_starts``.
-        LEFT: of a window.
-        RIGHT: of a window.
         MUL: the dtype of what is multiplied.
-        ACC: the dtype that is computed in.
-        BM: queries of a block.
-        BN: keys of a block.
-        D: columns of ``q`` and ``k``.
-        E: columns of ``v`` and ``out``.
     """
     b, shift = xetile.program_id(0), 0
     if q_starts is not None and k_starts is not None:
@@ -186,14 +176,14 @@ def attention_backward(
     what, how = (results, grads, kept, to_q, shift, factor), (LEFT, RIGHT, MUL, ACC)
     rows_of(queries, keys, added, *what, *how, BM, BN, D, E)
     for n in range(0, t, BN):
-        block = xetile.load_tile(xetile.init_tile(keys, [n, 0], (BN, D))).to(MUL)
-        value = xetile.load_tile(xetile.init_tile(values, [n, 0], (BN, E))).to(MUL)
+        block = take(keys, [n, 0], (BN, D), MUL)
+        value = take(values, [n, 0], (BN, E), MUL)
         dk, dv = xetile.zeros((BN, D), ACC), xetile.zeros((BN, E), ACC)
         start = 0 if RIGHT is None else max(n - shift - RIGHT, 0) // BM * BM
         end = s if LEFT is None else min(s, n - shift + BN + LEFT)
         for m in range(start, end, BM):
-            rows = xetile.load_tile(xetile.init_tile(queries, [m, 0], (BM, D))).to(MUL)
-            g = xetile.load_tile(xetile.init_tile(grads, [m, 0], (BM, E))).to(MUL)
+            rows = take(queries, [m, 0], (BM, D), MUL)
+            g = take(grads, [m, 0], (BM, E), MUL)
             norm = xetile.load_tile(xetile.init_tile(kept, [m, 0], (BM, 1)))
             d = xetile.load_tile(xetile.init_tile(kept, [m, 1], (BM, 1)))
             power = log2_scores(rows, block, added, m, n, shift, t, factor, LEFT, RIGHT)

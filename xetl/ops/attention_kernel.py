@@ -253,33 +253,26 @@ def attention_with_options(
 ) -> None:
     """`attention` with windows and dropout, of sequences of several lengths.
 
+    What is not named here is as of `attention`.
+
     Args:
         q: as of `attention`; with ``lengths`` (batch, HEADS, s, D), with ``q_starts``
             (HEADS, all queries, D); ``out`` likewise.
         k: the same, of HEADS / SHARE heads; with ``table`` (heads, pages, keys of a
             page, D).
         v: the same.
-        bias: see `attention`; so is what is not named here.
-        out: see ``q``.
         seed: (1,), draws which probabilities are dropped; None: none are.
         lengths: (batch,), how many keys there are of each sequence; its last query
             sees the last of them. Or None.
         table: (batch, pages of a sequence): the numbers of its pages; or None.
         q_starts: (batch + 1,), where the queries of each sequence begin; or None.
         k_starts: the same of keys.
-        factor: see `attention`.
-        bias_factor: see `attention`.
         p: the probability that one is dropped.
         HEADS: of ``q``.
         SHARE: heads of ``q`` with the same keys.
         LEFT: how many keys before its own a query sees; None: all.
         RIGHT: how many behind it.
-        NEGATIVE: whether the scale is.
-        ACC: the dtype that is computed in.
-        BM: queries of a program.
         BN: keys of a block; pages have a multiple of them.
-        D: columns of ``q`` and ``k``.
-        E: columns of ``v`` and ``out``.
     """
     first, number = xetile.program_id(0) * BM, xetile.program_id(1)
     b, h = number // HEADS, number % HEADS

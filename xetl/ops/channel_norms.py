@@ -16,10 +16,10 @@ from xetl.ops.batches import View, itself
 from xetl.ops.calls import Launch
 from xetl.ops.declarations import ArrayLike, Call, Context, Operand, Step, result
 from xetl.ops.declare import function
-from xetl.ops.matrices import put
+from xetl.ops.matrices import put, take
 from xetl.ops.normalization import norm_rows
-from xetl.ops.rules import SUMS, common_dtype_of, wrong_shape
-from xetl.ops.views import Shared, floats, rows, size_of, width_of
+from xetl.ops.rules import SUMS, wrong_shape
+from xetl.ops.views import Shared, floats, no_wider, rows, size_of, width_of
 from xetl.xetile import Array, Vector, constexpr
 
 _WIDEST = 256
@@ -35,7 +35,7 @@ _ROWS = 64
 @xetile.function
 def piece(x: Array, row: int, column: int, ACC: constexpr, WIDTH: constexpr) -> Vector:
     """Some columns of a row."""
-    return xetile.load_tile(xetile.init_tile(x, [row, column], (1, WIDTH))).to(ACC)
+    return take(x, [row, column], (1, WIDTH), ACC)
 
 
 @xetile.function
@@ -88,7 +88,6 @@ def group_norm_rows(
         weight: (GROUPS * CHANNELS,) or None.
         bias: the same.
         out: as ``x``.
-        eps: keeps from dividing by 0.
         CHANNELS: rows of a group.
         GROUPS: of a sample.
         ACC: the dtype that is computed in.
@@ -231,15 +230,15 @@ def _check(name: str, x: Operand, *others: Operand | None) -> DType:
     if x.ndim < 2:
         problem = f"`{x.name}` is {x.shape}, which has no channels"
         raise wrong_shape(name, problem, "pass (samples, channels, ...)")
+    dtype = floats(name, x)
     for other in others:
         if other is None:
             continue
         if tuple(other.shape) != tuple(x.shape[1:2]):
             problem = f"`{other.name}` is {other.shape}, but `{x.name}` is {x.shape}"
             raise wrong_shape(name, problem, "pass one number for each channel")
-        if other.dtype not in SUMS or other.dtype.bits > SUMS[floats(name, x)].bits:
-            common_dtype_of(name, {x.name: x.dtype, other.name: other.dtype})
-    return floats(name, x)
+        no_wider(name, x, other)
+    return dtype
 
 
 def _grouped(x: Operand, num_groups: int) -> tuple[int, int, int, int]:

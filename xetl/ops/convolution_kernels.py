@@ -8,7 +8,7 @@ last. So an array of windows is a view, whose rows overlap (an implicit GEMM).
 from __future__ import annotations
 
 from xetl import xetile
-from xetl.ops.matrices import put
+from xetl.ops.matrices import put, take
 from xetl.xetile import Array, cdiv, constexpr
 
 
@@ -132,8 +132,7 @@ def copy_planes(
     height = planes.shape[0] // (down * across)
     xetile.barrier()
     for i in range(height * down):
-        tile = xetile.init_tile(image, [top + i, left], (1, across * width))
-        v = xetile.load_tile(tile).to(planes.dtype)
+        v = take(image, [top + i, left], (1, across * width), planes.dtype)
         to = i % down * (across * height) + i // down
         if across == 1:
             put(v, planes, [to, 0])
@@ -302,9 +301,6 @@ def convolution_by_weight(
         out: (GROUPS * taps, kj and channels, channels).
         GROUPS: of channels; an image is one group of one.
         IS_TURNED: which of its shapes ``grad`` has: packed once, it may be read often.
-        ACC: the dtype that is summed in.
-        BM: rows of a tile.
-        BN: its columns.
         BK: pixels of an image.
     """
     m, n = xetile.program_id(0) * BM, xetile.program_id(1) * BN

@@ -338,17 +338,11 @@ def conv1d(
     *,
     out: Any = None,
 ) -> Any:
-    """`conv2d` of one dimension.
+    """`conv2d` of one dimension, whose options are one number each.
 
     Args:
         input: (batch, channels, n), or without the batch.
         weight: (channels of the result, channels / groups, kernel).
-        bias: see `conv2d`; so is the rest.
-        stride: one number; so are the next ones.
-        padding: or a name.
-        dilation: of the kernel.
-        groups: of channels.
-        out: where the result goes.
     """
 
 

@@ -20,14 +20,13 @@ from xetl.errors import LaunchError, XetlError
 from xetl.imports import import_whole
 from xetl.ops.batches import itself
 from xetl.ops.calls import Launch, Plans, kind
-from xetl.ops.declarations import Backward, Call, Operand
+from xetl.ops.declarations import Backward, Call, Operand, as_rows, steps_of
 from xetl.ops.operands import Numbers, as_numpy, dtype_of, new_result, order_of
 from xetl.ops.options import EXACT
 from xetl.ops.options import plain as plain_option
 from xetl.ops.recycling import new_array
 from xetl.ops.repeated import Arguments, NativeFunction, Recorder, Recording, remember
 from xetl.ops.rules import SUMS, wrong_shape
-from xetl.ops.steps import as_rows, steps_of
 from xetl.records import record
 from xetl.runtime.call_site import at_caller
 from xetl.runtime.shortcuts import Shortcuts

@@ -18,7 +18,7 @@ from xetl.ops.batches import itself
 from xetl.ops.calls import Launch
 from xetl.ops.declarations import ArrayLike, Call, Context, Step, result, temporary
 from xetl.ops.declare import function, is_traced
-from xetl.ops.matrices import put
+from xetl.ops.matrices import put, take
 from xetl.ops.options import plain
 from xetl.ops.rules import SUMS
 from xetl.ops.views import array_of, flat_view, floats, size_of
@@ -53,7 +53,7 @@ def dropout_elements(
         words = xetile.randint4x(seed[0], places)
         for j in xetile.static_range(4):
             first = (4 * block + j) * LANES
-            v = xetile.load_tile(xetile.init_tile(x, [0, first], (1, LANES))).to(ACC)
+            v = take(x, [0, first], (1, LANES), ACC)
             # The upper 31 bits, as a number from 0 up to 1.
             number = (words[j] >> 1).to(xetile.i32).to(xetile.f32) * 2.0**-31
             kept = xetile.where(number[None, :] >= p, v * factor, 0.0)

@@ -33,7 +33,7 @@ from xetl.ops.loss_kernels import (
     finish_loss,
 )
 from xetl.ops.losses import check_classes, check_reduction, check_smoothing
-from xetl.ops.matrices import put
+from xetl.ops.matrices import put, take
 from xetl.ops.plans import choose_method
 from xetl.ops.rules import SUMS, wrong_shape
 from xetl.ops.views import array_of, floats, size_of, sums_of, width_of
@@ -110,8 +110,7 @@ def add_rows(x: Array, out: Array, IS_FIRST: constexpr, WIDTH: constexpr) -> Non
     if not IS_FIRST:
         total = xetile.load_tile(to)
     for row in range(0, x.shape[0]):
-        tile = xetile.init_tile(x, [row, first], (1, WIDTH))
-        total = total + xetile.load_tile(tile).to(out.dtype)
+        total = total + take(x, [row, first], (1, WIDTH), out.dtype)
     xetile.store_tile(total, to)
 
 

@@ -27,7 +27,7 @@ from xetl.ops.declarations import (
     temporary,
 )
 from xetl.ops.declare import function
-from xetl.ops.matrices import matrix, put
+from xetl.ops.matrices import matrix, put, take
 from xetl.ops.operands import Numbers
 from xetl.ops.rules import SUMS, Shape, wrong_shape
 from xetl.ops.views import array_of, find_dim, floats, size_of, sums_of, width_of
@@ -55,8 +55,7 @@ def gather_rows(
     else:
         columns = first + xetile.arange(WIDTH)
         found = xetile.load_gather(xetile.init_tile(source, [at, columns]))
-    to = xetile.init_tile(matrix(out, number)[i], [first], (WIDTH,))
-    xetile.store_tile(found, to)
+    put(found, matrix(out, number)[i], [first])
 
 
 @xetile.function
@@ -91,8 +90,7 @@ def scatter_columns(
         convert(matrix(x, number), first, to, begin, (8, WIDTH))
     columns = begin + xetile.arange(WIDTH)[None, :]
     for i in range(0, places.shape[0]):
-        tile = xetile.init_tile(places, [i, first], (1, WIDTH))
-        rows = xetile.load_tile(tile, padding=-1).to(xetile.i64)
+        rows = take(places, [i, first], (1, WIDTH), xetile.i64, -1)
         v = xetile.load_tile(xetile.init_tile(added, [i, first], (1, WIDTH)))
         at = xetile.init_tile(to, [rows, columns + rows * 0])
         xetile.store_scatter(xetile.load_gather(at) + v.to(to.dtype), None, at)

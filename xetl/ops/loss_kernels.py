@@ -6,7 +6,7 @@ Source: torch.nn.functional; label smoothing: Szegedy et al., arXiv 1512.00567.
 from __future__ import annotations
 
 from xetl import xetile
-from xetl.ops.matrices import matrix, put
+from xetl.ops.matrices import matrix, put, take
 from xetl.ops.softmaxes import largest_of_columns
 from xetl.xetile import Array, Vector, constexpr
 
@@ -52,7 +52,7 @@ def cross_entropy_rows(
     share = xetile.where(column < n, share + smoothing / n, zeros)
     mine = xetile.where(column == label, 1.0, 0.0).to(ACC)
     if weight is not None:
-        w = xetile.load_tile(xetile.init_tile(weight, [0], (WIDTH,))).to(ACC)[None, :]
+        w = take(weight, [0], (WIDTH,), ACC)[None, :]
         share, mine = share * w, mine * w
     # Where nothing is shared, minus infinity must not become NaN.
     loss = -xetile.where(share == 0, 0.0, share * v).sum(1)
@@ -102,8 +102,7 @@ def cross_entropy_columns(
     zeros = xetile.zeros((1, WIDTH), ACC)
     total, loss, spread, count = zeros, zeros, zeros, zeros
     for c in range(0, n):
-        tile = xetile.init_tile(source, [c, first], (1, WIDTH))
-        v = xetile.load_tile(tile).to(ACC) - largest
+        v = take(source, [c, first], (1, WIDTH), ACC) - largest
         total = total + xetile.exp(v)
         share, mine = shares(label == c, weight, c, smoothing, n, ACC)
         # As in `cross_entropy_rows`.
@@ -198,10 +197,7 @@ def cross_entropy_backward_rows(
     share = xetile.where(column == label, zeros + (1.0 - smoothing), zeros)
     share = xetile.where(column < n, share + smoothing / n, zeros)
     if weight is not None:
-        share = (
-            share
-            * xetile.load_tile(xetile.init_tile(weight, [0], (WIDTH,))).to(ACC)[None, :]
-        )
+        share = share * take(weight, [0], (WIDTH,), ACC)[None, :]
     d = -share
     if not IS_LOG:
         e = xetile.exp(v - v.max(1, keepdims=True))
@@ -235,16 +231,20 @@ def cross_entropy_backward_columns(
     if not IS_LOG:
         largest = largest_of_columns(source, first, ACC, WIDTH)
         for c in range(0, n):
-            tile = xetile.init_tile(source, [c, first], (1, WIDTH))
-            sums = sums + xetile.exp(xetile.load_tile(tile).to(ACC) - largest)
+            sums = sums + xetile.exp(
+                take(source, [c, first], (1, WIDTH), ACC) - largest
+            )
             share, _ = shares(label == c, weight, c, smoothing, n, ACC)
             spread = spread + share
         spread = spread / sums
-    g = xetile.load_tile(xetile.init_tile(grad, place, (1, WIDTH))).to(ACC) / total[0]
+    g = take(grad, place, (1, WIDTH), ACC) / total[0]
     for c in range(0, n):
         share, _ = shares(label == c, weight, c, smoothing, n, ACC)
         d = -share
         if not IS_LOG:
-            tile = xetile.init_tile(source, [c, first], (1, WIDTH))
-            d = d + xetile.exp(xetile.load_tile(tile).to(ACC) - largest) * spread
+            d = (
+                d
+                + xetile.exp(take(source, [c, first], (1, WIDTH), ACC) - largest)
+                * spread
+            )
         put(xetile.where(label == ignore, 0.0, d * g), to, [c, first])

@@ -20,6 +20,7 @@ from xetl.ops.declarations import (
     Context,
     Operand,
     Step,
+    along,
     result,
     result_like,
     temporary,
@@ -36,7 +37,6 @@ from xetl.ops.loss_kernels import (
 from xetl.ops.operands import Numbers
 from xetl.ops.reduction_kernels import Down, down_of
 from xetl.ops.rules import SUMS, Shape, out_and_gradient, with_out, wrong_shape
-from xetl.ops.steps import along
 from xetl.ops.views import array_of, floats, size_of, width_of
 from xetl.runtime.call_site import at_caller
 from xetl.runtime.tensors import needs_derivative

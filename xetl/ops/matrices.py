@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from xetl import xetile
-from xetl.xetile import Array, Vector
+from xetl.xetile import Array, Vector, constexpr
 
 
 @xetile.function
@@ -14,6 +14,14 @@ def matrix(x: Array, number: int) -> Array:
     if x.ndim == 3:
         return x[number]
     return x[number // x.shape[1], number % x.shape[1]]
+
+
+@xetile.function
+def take(
+    x: Array, place: list[int], SHAPE: constexpr, ACC: constexpr, PADDING: constexpr = 0
+) -> Vector:
+    """What lies from ``place`` on, as a dtype; outside of ``x`` it is the padding."""
+    return xetile.load_tile(xetile.init_tile(x, place, SHAPE), padding=PADDING).to(ACC)
 
 
 @xetile.function

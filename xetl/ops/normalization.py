@@ -24,14 +24,15 @@ from xetl.ops.declarations import (
     temporary,
 )
 from xetl.ops.declare import function
-from xetl.ops.matrices import matrix
+from xetl.ops.matrices import matrix, put, take
 from xetl.ops.operands import Numbers
-from xetl.ops.rules import SUMS, common_dtype_of, wrong_shape
+from xetl.ops.rules import SUMS, wrong_shape
 from xetl.ops.views import (
     Shared,
     array_of,
     floats,
     folded,
+    no_wider,
     row_tile,
     rows,
     size_of,
@@ -125,19 +126,9 @@ def norm_folded_rows(
     MAP: constexpr,
     EACH: constexpr,
 ) -> None:
-    """`norm_rows` of rows that are folded (`xetl.ops.views.folded`).
+    """`norm_rows` of rows that are folded (`xetl.ops.views.Folded`).
 
-    Args:
-        x: (m * SHAPE[0], SHAPE[1]), SHAPE is a row.
-        weight: SHAPE or None.
-        bias: SHAPE or None.
-        out: as ``x``.
-        eps: see `norm_rows`.
-        CENTERED: see `norm_rows`.
-        ACC: the dtype that is computed in.
-        SHAPE: of a row.
-        MAP: which subgroup owns what of it.
-        EACH: rows of a program.
+    ``x`` and ``out`` are (m * SHAPE[0], SHAPE[1]); weight and bias SHAPE, or None.
     """
     factor, shift = 1.0, 0.0
     if weight is not None:
@@ -187,22 +178,17 @@ def norm_backward_rows(
         out: (m, n).
         by_weight: (programs, n).
         by_bias: (programs, n).
-        eps: see `norm_rows`.
-        CENTERED: see `norm_rows`.
-        ROWS: of a program.
-        ACC: the dtype that is computed in.
-        WIDTH: columns of a tile, n or more.
-        IS_FULL: whether WIDTH is n.
+        ROWS: of a program; what is not named here is as of `norm_rows`.
     """
     program = xetile.program_id(0)
     n = WIDTH if IS_FULL else x.shape[1]
     weights, biases = xetile.zeros((1, WIDTH), ACC), xetile.zeros((1, WIDTH), ACC)
     for row in range(program * ROWS, min((program + 1) * ROWS, x.shape[0])):
-        v = xetile.load_tile(xetile.init_tile(x, [row, 0], (1, WIDTH))).to(ACC)
-        g = xetile.load_tile(xetile.init_tile(grad, [row, 0], (1, WIDTH))).to(ACC)
+        v = take(x, [row, 0], (1, WIDTH), ACC)
+        g = take(grad, [row, 0], (1, WIDTH), ACC)
         u = g
         if weight is not None:
-            u = g * xetile.load_tile(xetile.init_tile(weight, [0], (WIDTH,))).to(ACC)
+            u = g * take(weight, [0], (WIDTH,), ACC)
         if CENTERED:
             v = v - v.sum(1, keepdims=True) / n
             if not IS_FULL:
@@ -222,12 +208,9 @@ def norm_backward_rows(
             d, normed = d + (left * factor - total / n), normed - left * r
         weights = weights + g * normed
         biases = biases + g
-        to = xetile.init_tile(out, [row, 0], (1, WIDTH))
-        xetile.store_tile((d * r).to(out.dtype), to)
-    to = xetile.init_tile(by_weight, [program, 0], (1, WIDTH))
-    xetile.store_tile(weights.to(by_weight.dtype), to)
-    to = xetile.init_tile(by_bias, [program, 0], (1, WIDTH))
-    xetile.store_tile(biases.to(by_bias.dtype), to)
+        put(d * r, out, [row, 0])
+    put(weights, by_weight, [program, 0])
+    put(biases, by_bias, [program, 0])
 
 
 @xetile.kernel
@@ -235,7 +218,7 @@ def sum_columns(x: Array, out: Array, ROWS: constexpr, WIDTH: constexpr) -> None
     """``out[j] = sum of x[:, j]``; x is (ROWS or fewer, n), out is (n,)."""
     first = xetile.program_id(0) * WIDTH
     v = xetile.load_tile(xetile.init_tile(x, [0, first], (ROWS, WIDTH)))
-    xetile.store_tile(v.sum(0).to(out.dtype), xetile.init_tile(out, [first], (WIDTH,)))
+    put(v.sum(0), out, [first])
 
 
 _PARTS = 16
@@ -276,8 +259,7 @@ def _count(
         if tuple(other.shape) != dims:
             problem = f"`{other.name}` is {other.shape}, but a row of x is {dims}"
             raise wrong_shape(name, problem, "pass one number for each column")
-        if other.dtype not in SUMS or other.dtype.bits > SUMS[x.dtype].bits:
-            common_dtype_of(name, {x.name: x.dtype, other.name: other.dtype})
+        no_wider(name, x, other)
     return len(dims)
 
 

@@ -12,17 +12,11 @@ from typing import Any
 from xetl import xetile
 from xetl.ops.declarations import ArrayLike, Call, Number, Operand
 from xetl.ops.declare import function
-from xetl.ops.matrices import matrix, put
+from xetl.ops.matrices import matrix, put, take
 from xetl.ops.views import elements, floats, same_shapes, size_of, sums_of
-from xetl.xetile import Array, Vector, constexpr
+from xetl.xetile import Array, constexpr
 
 _LANES = 128
-
-
-@xetile.function
-def take(x: Array, place: list[int], ACC: constexpr, LANES: constexpr) -> Vector:
-    """Some columns of a row."""
-    return xetile.load_tile(xetile.init_tile(x, place, (1, LANES))).to(ACC)
 
 
 @xetile.kernel
@@ -42,21 +36,12 @@ def adamw_elements(
     LANES: constexpr,
     TILE: constexpr,
 ) -> None:
-    """One step of AdamW; see `adamw_step` for the formula.
+    """One step of AdamW; see `adamw` for the formula.
 
     Args:
-        param: (..., n).
-        grad: the same.
-        exp_avg: the running mean of gradients.
-        exp_avg_sq: the running mean of their squares.
-        lr: the learning rate.
-        beta1: how much of ``exp_avg`` stays.
-        beta2: how much of ``exp_avg_sq`` stays.
-        weight_decay: how fast the parameter shrinks.
-        eps: keeps from dividing by 0.
+        param: (..., n); so are gradient and means.
         correction1: ``1 - beta1 ** step``.
         correction2: ``sqrt(1 - beta2 ** step)``.
-        ACC: the dtype that is computed in.
         LANES: columns of a tile, few enough for registers.
         TILE: one row, and columns of a program.
     """
@@ -66,10 +51,10 @@ def adamw_elements(
     size, scale = lr / correction1, 1.0 / correction2
     first = xetile.program_id(0) * TILE[1]
     for column in range(first, min(first + TILE[1], params.shape[1]), LANES):
-        place = [row, column]
-        p, g = take(params, place, ACC, LANES), take(grads, place, ACC, LANES)
-        m = beta1 * take(means, place, ACC, LANES) + (1.0 - beta1) * g
-        v = beta2 * take(squares, place, ACC, LANES) + (1.0 - beta2) * g * g
+        place, shape = [row, column], (1, LANES)
+        p, g = take(params, place, shape, ACC), take(grads, place, shape, ACC)
+        m = beta1 * take(means, place, shape, ACC) + (1.0 - beta1) * g
+        v = beta2 * take(squares, place, shape, ACC) + (1.0 - beta2) * g * g
         put(m, means, place)
         put(v, squares, place)
         p = p * (1.0 - lr * weight_decay) - size * m / (xetile.sqrt(v) * scale + eps)
@@ -90,17 +75,17 @@ def sgd_elements(
     LANES: constexpr,
     TILE: constexpr,
 ) -> None:
-    """One step of gradient descent; see `sgd_step` for the formula."""
+    """One step of gradient descent; see `sgd` for the formula."""
     number, row = xetile.program_id(2), xetile.program_id(1)
     params, grads = matrix(param, number), matrix(grad, number)
     first = xetile.program_id(0) * TILE[1]
     for column in range(first, min(first + TILE[1], params.shape[1]), LANES):
-        place = [row, column]
-        p = take(params, place, ACC, LANES)
-        g = take(grads, place, ACC, LANES) + weight_decay * p
+        place, shape = [row, column], (1, LANES)
+        p = take(params, place, shape, ACC)
+        g = take(grads, place, shape, ACC) + weight_decay * p
         if buffer is not None:
             kept = matrix(buffer, number)
-            b = momentum * take(kept, place, ACC, LANES) + (1.0 - dampening) * g
+            b = momentum * take(kept, place, shape, ACC) + (1.0 - dampening) * g
             put(b, kept, place)
             g = g + momentum * b if NESTEROV else b
         put(p - lr * g, params, place)
@@ -185,11 +170,7 @@ def adamw(
             changed.
         exp_avg_sqs: the same of v.
         step: t, which is 1 at first.
-        lr: the learning rate.
-        beta1: see the formula.
-        beta2: see the formula.
-        weight_decay: see the formula.
-        eps: see the formula.
+        lr: the learning rate; it and the next ones are those of the formula.
         maximize: whether steps go up.
 
     Raises:
@@ -219,19 +200,11 @@ def sgd(
 
     With gradient g and buffer b it is ``g = g + weight_decay * p``, ``b = momentum * b
     + (1 - dampening) * g`` and ``p = p - lr * b``, by Nesterov ``p - lr * (g + momentum
-    * b)``, without buffers ``p - lr * g``. Arguments and errors are those of `adamw`.
+    * b)``, without buffers ``p - lr * g``. What is not named here is as of `adamw`.
 
     Args:
-        params: see `adamw`; so are the next ones.
-        grads: for each its gradient.
         momentum_buffers: for each b, of any float dtype, zeros before the first step
             (which torch makes with a dampening of 0). They are changed.
-        lr: the learning rate.
-        momentum: see the formula.
-        dampening: see the formula.
-        weight_decay: see the formula.
-        nesterov: see the formula.
-        maximize: whether steps go up.
     """
     buffers = [None] * len(params) if momentum_buffers is None else momentum_buffers
     signed = (-lr, -weight_decay) if maximize else (lr, weight_decay)

@@ -12,7 +12,7 @@ from xetl.language.ops import next_power_of_2
 from xetl.ops.declarations import ArrayLike, Call, Context, Operand, Step, result
 from xetl.ops.declare import function
 from xetl.ops.extremes import Extremes
-from xetl.ops.matrices import matrix, put
+from xetl.ops.matrices import matrix, put, take
 from xetl.ops.reductions import limit_of
 from xetl.ops.rules import wrong_shape
 from xetl.ops.views import columns_of, find_dim, row_view, rows, sums_of
@@ -69,8 +69,7 @@ def topk_rows(
     """The K largest (least) elements of each row, and where they are; NaN last."""
     row, number = xetile.program_id(0), xetile.program_id(1)
     source = matrix(x, number)
-    tile = xetile.init_tile(source, [row, 0], (1, WIDTH))
-    v = xetile.load_tile(tile, padding=PADDING).to(ACC)
+    v = take(source, [row, 0], (1, WIDTH), ACC, PADDING)
     if ACC.is_float:
         v = xetile.where(xetile.isnan(v), PADDING, v)
         v = v if LARGEST else -v

@@ -7,7 +7,7 @@ matrices; an array of rank 2 is the same for all of the batch.
 from __future__ import annotations
 
 from xetl import xetile
-from xetl.ops.matrices import matrix
+from xetl.ops.matrices import matrix, put, take
 from xetl.xetile import Array, Vector, constexpr
 
 _SQRT_HALF = 0.7071067811865476
@@ -93,8 +93,7 @@ def finish(
         acc = acc * alpha
     if bias is not None:
         if bias.ndim > 1:
-            tile = xetile.init_tile(matrix(bias, number), [m, n], acc.shape)
-            added = xetile.load_tile(tile).to(acc.dtype)
+            added = take(matrix(bias, number), [m, n], acc.shape, acc.dtype)
             acc = acc + (added if beta is None else added * beta)
         elif BIAS_DIM == 1:
             row = xetile.load_tile(xetile.init_tile(bias, [n], (acc.shape[1],)))
@@ -104,7 +103,7 @@ def finish(
             acc = acc + column.to(acc.dtype)[:, None]
     if ACTIVATION is not None:
         acc = ACTIVATION(acc)
-    xetile.store_tile(acc.to(to.dtype), xetile.init_tile(to, [m, n], acc.shape))
+    put(acc, to, [m, n])
 
 
 @xetile.kernel
@@ -164,16 +163,11 @@ def part_of_product(
 ) -> None:
     """``parts[i] = a[:, part of k] @ b[part of k, :]``; one matrix after the other.
 
+    What is not named here is as of `product`.
+
     Args:
-        a: (..., m, k).
-        b: (..., k, n), or (..., n, k) if it is turned; dtype of ``a``.
-        parts: (matrices * parts of k, m, n).
-        B_IS_TURNED: whether the transpose of ``b`` is meant.
-        ACC: the dtype of ``parts``, and of the sums.
+        parts: (matrices * parts of k, m, n), of ``ACC``.
         PART: steps of k; a constant, so that places are known to fit block messages.
-        BM: rows of a program's tile.
-        BN: its columns.
-        BK: steps of k between two loads.
     """
     m, n = xetile.program_id(0) * BM, xetile.program_id(1) * BN
     place = xetile.program_id(2)
@@ -187,7 +181,7 @@ def part_of_product(
         rows = xetile.load_tile(xetile.init_tile(left, [m, k], (BM, BK)))
         columns = xetile.load_tile(xetile.init_tile(right, [k, n], (BK, BN)))
         acc = xetile.tile_mma(rows, columns, acc)
-    xetile.store_tile(acc, xetile.init_tile(parts[place], [m, n], (BM, BN)))
+    put(acc, parts[place], [m, n])
 
 
 @xetile.kernel
@@ -204,16 +198,7 @@ def sum_of_parts(
 ) -> None:
     """What `product` makes of its sums, of sums in parts: these are added in order.
 
-    Args:
-        parts: (matrices * parts, m, n).
-        out: as of `product`, like all others.
-        bias: see ``out``.
-        alpha: see ``out``.
-        beta: see ``out``.
-        ACTIVATION: see ``out``.
-        BIAS_DIM: see ``out``.
-        BM: rows of a program's tile.
-        BN: its columns.
+    ``parts`` is (matrices * parts, m, n); all else is as of `product`.
     """
     m, n = xetile.program_id(0) * BM, xetile.program_id(1) * BN
     number = xetile.program_id(2)

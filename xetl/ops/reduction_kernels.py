@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 from xetl import xetile
 from xetl.ops.batches import View, are_views
 from xetl.ops.declarations import Context, Operand, Step
-from xetl.ops.matrices import matrix, put
+from xetl.ops.matrices import matrix, put, take
 from xetl.ops.operands import Numbers
 from xetl.ops.rules import wrong_shape
 from xetl.ops.views import array_of, find_dim, strips
@@ -192,8 +192,7 @@ def reduce_rows(
         end = min(end, first + PIECES * WIDTH)
     acc = xetile.full((1, WIDTH), FIRST, ACC)
     for column in range(first, end, WIDTH):
-        tile = xetile.init_tile(source, [row, column], (1, WIDTH))
-        v = xetile.load_tile(tile, padding=FIRST).to(ACC)
+        v = take(source, [row, column], (1, WIDTH), ACC, FIRST)
         if KIND == "add":
             acc = acc + v
         elif KIND == "max":
@@ -219,8 +218,7 @@ def reduce_short_rows(
 ) -> None:
     """The same of rows that a tile holds; ROWS of them to a program."""
     row, number = xetile.program_id(0) * ROWS, xetile.program_id(1)
-    tile = xetile.init_tile(matrix(x, number), [row, 0], (ROWS, WIDTH))
-    v = xetile.load_tile(tile, padding=FIRST).to(ACC)
+    v = take(matrix(x, number), [row, 0], (ROWS, WIDTH), ACC, FIRST)
     found = xetile.tile_reduce(KIND, v, [1])
     if KIND == "add" and ACC.is_float:
         found = found * factor
@@ -243,8 +241,7 @@ def reduce_columns(
     source = matrix(x, number)
     acc = xetile.full((1, WIDTH), FIRST, ACC)
     for row in range(0, source.shape[0], ROWS):
-        tile = xetile.init_tile(source, [row, column], (ROWS, WIDTH))
-        v = xetile.load_tile(tile, padding=FIRST).to(ACC)
+        v = take(source, [row, column], (ROWS, WIDTH), ACC, FIRST)
         part = xetile.tile_reduce(KIND, v, [0])
         if KIND == "add":
             acc = acc + part
@@ -281,8 +278,7 @@ def find_rows(
     best = xetile.full((1, WIDTH), PADDING, ACC)
     piece = xetile.zeros((1, WIDTH), xetile.i32)
     for column in range(0, source.shape[1], WIDTH):
-        tile = xetile.init_tile(source, [row, column], (1, WIDTH))
-        v = xetile.load_tile(tile, padding=PADDING).to(ACC)
+        v = take(source, [row, column], (1, WIDTH), ACC, PADDING)
         is_better = comes_before(v, best, LARGEST, ACC)
         best = xetile.where(is_better, v, best)
         piece = xetile.where(is_better, column, piece)
@@ -303,8 +299,9 @@ def cumsum_rows(
 ) -> None:
     """``out[i] = x[0] + ... + x[i]`` in each row, or ``x[i] + ... + x[n - 1]``."""
     row, number = xetile.program_id(0), xetile.program_id(1)
-    tile = xetile.init_tile(matrix(x, number), [row, 0], (1, WIDTH))
-    v = xetile.cumsum(xetile.load_tile(tile).to(ACC), 1, reverse=REVERSE)
+    v = xetile.cumsum(
+        take(matrix(x, number), [row, 0], (1, WIDTH), ACC), 1, reverse=REVERSE
+    )
     put(v, matrix(out, number), [row, 0])
 
 
@@ -324,8 +321,7 @@ def find_columns(
     best = xetile.full((1, WIDTH), PADDING, ACC)
     place = xetile.zeros((1, WIDTH), xetile.i32)
     for row in range(0, source.shape[0]):
-        tile = xetile.init_tile(source, [row, first], (1, WIDTH))
-        v = xetile.load_tile(tile).to(ACC)
+        v = take(source, [row, first], (1, WIDTH), ACC)
         is_better = comes_before(v, best, LARGEST, ACC)
         best = xetile.where(is_better, v, best)
         place = xetile.where(is_better, row, place)
@@ -344,6 +340,5 @@ def cumsum_columns(
     total = xetile.zeros((1, WIDTH), ACC)
     for i in range(0, n):
         row = n - 1 - i if REVERSE else i
-        tile = xetile.init_tile(source, [row, first], (1, WIDTH))
-        total = total + xetile.load_tile(tile).to(ACC)
+        total = total + take(source, [row, first], (1, WIDTH), ACC)
         put(total, matrix(out, number), [row, first])

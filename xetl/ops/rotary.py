@@ -13,9 +13,9 @@ from xetl.language.ops import next_power_of_2
 from xetl.ops.batches import View, itself
 from xetl.ops.declarations import ArrayLike, Call, Context, Operand, result
 from xetl.ops.declare import function
-from xetl.ops.matrices import matrices, matrix, put
-from xetl.ops.rules import SUMS, common_dtype_of, wrong_shape
-from xetl.ops.views import Shared, floats, rows
+from xetl.ops.matrices import matrices, matrix, put, take
+from xetl.ops.rules import SUMS, wrong_shape
+from xetl.ops.views import Shared, floats, no_wider, rows
 from xetl.xetile import Array, constexpr
 
 _PAIRS = 1024
@@ -55,12 +55,12 @@ def rope_rows(
         if INTERLEAVED:
             source, to = source.T, to.T
         table = [number % positions, 0]
-        c = xetile.load_tile(xetile.init_tile(cos, table, (1, WIDTH))).to(ACC)
-        s = xetile.load_tile(xetile.init_tile(sin, table, (1, WIDTH))).to(ACC)
+        c = take(cos, table, (1, WIDTH), ACC)
+        s = take(sin, table, (1, WIDTH), ACC)
         if INVERSE:
             s = -s
-        a = xetile.load_tile(xetile.init_tile(source, [0, 0], (1, WIDTH))).to(ACC)
-        b = xetile.load_tile(xetile.init_tile(source, [1, 0], (1, WIDTH))).to(ACC)
+        a = take(source, [0, 0], (1, WIDTH), ACC)
+        b = take(source, [1, 0], (1, WIDTH), ACC)
         one, two = a * c - b * s, b * c + a * s
         put(one, to, [0, 0])
         put(two, to, [1, 0])
@@ -78,8 +78,7 @@ def _turned(
         if not fits:
             problem = f"`{table.name}` is {table.shape}, but `{x.name}` is {x.shape}"
             raise wrong_shape("rope", problem, "pass (..., s, d) and tables (s, d / 2)")
-        if table.dtype not in SUMS or table.dtype.bits > SUMS[dtype].bits:
-            common_dtype_of("rope", {x.name: dtype, table.name: table.dtype})
+        no_wider("rope", x, table)
 
     parts = (-1, 2) if interleaved else (2, -1)
     view: View = lambda a: a.reshape(*a.shape[:-1], *parts)  # noqa: E731

@@ -65,10 +65,7 @@ def scaled_product(
         scale_b: (n,), or (1,) for all columns.
         bias: (n,) or None.
         out: (m, n).
-        SUMS: the dtype that products are summed in.
-        BM: rows of a program's tile.
-        BN: its columns.
-        BK: steps of k between two loads.
+        SUMS: the dtype that products are summed in; tiles are as of `product`.
     """
     m, n = xetile.program_id(0) * BM, xetile.program_id(1) * BN
     acc = accumulated(a, b, m, n, SUMS, BM, BN, BK).to(xetile.f32)

@@ -12,12 +12,12 @@ from xetl.ops.declarations import (
     Context,
     DTypeLike,
     Operand,
+    copied,
     result,
     temporary,
 )
 from xetl.ops.declare import function
-from xetl.ops.matrices import matrix
-from xetl.ops.steps import copied
+from xetl.ops.matrices import matrix, put, take
 from xetl.ops.views import (
     RowTile,
     array_of,
@@ -82,15 +82,9 @@ def softmax_folded_rows(
     MAP: constexpr,
     EACH: constexpr,
 ) -> None:
-    """`softmax_rows` of rows that are folded (`xetl.ops.views.folded`).
+    """`softmax_rows` of rows that are folded (`xetl.ops.views.Folded`).
 
-    Args:
-        x: (m * SHAPE[0], SHAPE[1]), SHAPE is a row.
-        out: as ``x``.
-        ACC: the dtype that is computed in.
-        SHAPE: of a row.
-        MAP: which subgroup owns what of it.
-        EACH: rows of a program.
+    ``x`` and ``out`` are (m * SHAPE[0], SHAPE[1]).
     """
     for i in xetile.static_range(EACH):
         first = [(xetile.program_id(0) * EACH + i) * SHAPE[0], 0]
@@ -108,12 +102,10 @@ def softmax_folded_rows(
 def log_softmax_rows(x: Array, out: Array, ACC: constexpr, WIDTH: constexpr) -> None:
     """``out = x - max(x) - log(sum(exp(x - max(x))))`` in each row."""
     row, number = xetile.program_id(0), xetile.program_id(1)
-    tile = xetile.init_tile(matrix(x, number), [row, 0], (1, WIDTH))
-    v = xetile.load_tile(tile, padding=-xetile.inf).to(ACC)
+    v = take(matrix(x, number), [row, 0], (1, WIDTH), ACC, -xetile.inf)
     v = v - v.max(1, keepdims=True)
     y = v - xetile.log(xetile.exp(v).sum(1, keepdims=True))
-    to = xetile.init_tile(matrix(out, number), [row, 0], (1, WIDTH))
-    xetile.store_tile(y.to(out.dtype), to)
+    put(y, matrix(out, number), [row, 0])
 
 
 @xetile.kernel
@@ -127,16 +119,13 @@ def softmax_backward_rows(
 ) -> None:
     """``y * (grad - sum(grad * y))``; of log_softmax ``grad - exp(y) * sum(grad)``."""
     row, number = xetile.program_id(0), xetile.program_id(1)
-    tile = xetile.init_tile(matrix(grad, number), [row, 0], (1, WIDTH))
-    g = xetile.load_tile(tile).to(ACC)
-    tile = xetile.init_tile(matrix(y, number), [row, 0], (1, WIDTH))
-    p = xetile.load_tile(tile).to(ACC)
+    g = take(matrix(grad, number), [row, 0], (1, WIDTH), ACC)
+    p = take(matrix(y, number), [row, 0], (1, WIDTH), ACC)
     if IS_LOG:
         d = g - xetile.exp(p) * g.sum(1, keepdims=True)
     else:
         d = p * (g - (g * p).sum(1, keepdims=True))
-    to = xetile.init_tile(matrix(out, number), [row, 0], (1, WIDTH))
-    xetile.store_tile(d.to(out.dtype), to)
+    put(d, matrix(out, number), [row, 0])
 
 
 @xetile.function
@@ -146,8 +135,7 @@ def largest_of_columns(
     """The largest element of each of some columns of a matrix, as one row."""
     largest = xetile.full((1, WIDTH), -xetile.inf, ACC)
     for row in range(0, source.shape[0]):
-        tile = xetile.init_tile(source, [row, first], (1, WIDTH))
-        largest = xetile.maximum(largest, xetile.load_tile(tile).to(ACC))
+        largest = xetile.maximum(largest, take(source, [row, first], (1, WIDTH), ACC))
     return largest
 
 
@@ -161,15 +149,14 @@ def softmax_columns(
     largest = largest_of_columns(source, first, ACC, WIDTH)
     total = xetile.zeros((1, WIDTH), ACC)
     for row in range(0, source.shape[0]):
-        tile = xetile.init_tile(source, [row, first], (1, WIDTH))
-        total = total + xetile.exp(xetile.load_tile(tile).to(ACC) - largest)
+        total = total + xetile.exp(
+            take(source, [row, first], (1, WIDTH), ACC) - largest
+        )
     factor, shift = 1.0 / total, xetile.log(total)
     for row in range(0, source.shape[0]):
-        tile = xetile.init_tile(source, [row, first], (1, WIDTH))
-        v = xetile.load_tile(tile).to(ACC) - largest
+        v = take(source, [row, first], (1, WIDTH), ACC) - largest
         y = v - shift if IS_LOG else xetile.exp(v) * factor
-        tile = xetile.init_tile(to, [row, first], (1, WIDTH))
-        xetile.store_tile(y.to(out.dtype), tile)
+        put(y, to, [row, first])
 
 
 @xetile.kernel
@@ -186,20 +173,15 @@ def softmax_backward_columns(
     source, kept, to = matrix(grad, number), matrix(y, number), matrix(out, number)
     total = xetile.zeros((1, WIDTH), ACC)
     for row in range(0, source.shape[0]):
-        tile = xetile.init_tile(source, [row, first], (1, WIDTH))
-        g = xetile.load_tile(tile).to(ACC)
+        g = take(source, [row, first], (1, WIDTH), ACC)
         if not IS_LOG:
-            tile = xetile.init_tile(kept, [row, first], (1, WIDTH))
-            g = g * xetile.load_tile(tile).to(ACC)
+            g = g * take(kept, [row, first], (1, WIDTH), ACC)
         total = total + g
     for row in range(0, source.shape[0]):
-        tile = xetile.init_tile(source, [row, first], (1, WIDTH))
-        g = xetile.load_tile(tile).to(ACC)
-        tile = xetile.init_tile(kept, [row, first], (1, WIDTH))
-        p = xetile.load_tile(tile).to(ACC)
+        g = take(source, [row, first], (1, WIDTH), ACC)
+        p = take(kept, [row, first], (1, WIDTH), ACC)
         d = g - xetile.exp(p) * total if IS_LOG else p * (g - total)
-        tile = xetile.init_tile(to, [row, first], (1, WIDTH))
-        xetile.store_tile(d.to(out.dtype), tile)
+        put(d, to, [row, first])
 
 
 def _along(name: str, kernel: Kernel, x: Operand, dim: int, dtype: Any) -> Call:

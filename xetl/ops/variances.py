@@ -10,7 +10,7 @@ import numpy as np
 from xetl import xetile
 from xetl.ops.declarations import ArrayLike, Call, Context, Operand, Step, result
 from xetl.ops.declare import function
-from xetl.ops.matrices import matrix, put
+from xetl.ops.matrices import matrix, put, take
 from xetl.ops.reduction_kernels import (
     WIDEST,
     Dims,
@@ -64,13 +64,11 @@ def var_rows(
     n = source.shape[1]
     total = xetile.zeros((ROWS, WIDTH), ACC)
     for column in range(0, n, WIDTH):
-        tile = xetile.init_tile(source, [row, column], (ROWS, WIDTH))
-        total = total + xetile.load_tile(tile).to(ACC)
+        total = total + take(source, [row, column], (ROWS, WIDTH), ACC)
     mean = total.sum(1, keepdims=True) / n
     squares, rest = xetile.zeros((ROWS, WIDTH), ACC), xetile.zeros((ROWS, WIDTH), ACC)
     for column in range(0, n, WIDTH):
-        tile = xetile.init_tile(source, [row, column], (ROWS, WIDTH))
-        v = xetile.load_tile(tile).to(ACC) - mean
+        v = take(source, [row, column], (ROWS, WIDTH), ACC) - mean
         # What is loaded besides the row is 0, not the mean.
         v = xetile.where(xetile.arange(WIDTH)[None, :] < n - column, v, 0.0)
         squares, rest = squares + v * v, rest + v
@@ -94,13 +92,13 @@ def var_columns(
     n = source.shape[0]
     total = xetile.zeros((1, WIDTH), ACC)
     for row in range(0, n, ROWS):
-        tile = xetile.init_tile(source, [row, column], (ROWS, WIDTH))
-        total = total + xetile.load_tile(tile).to(ACC).sum(0, keepdims=True)
+        total = total + take(source, [row, column], (ROWS, WIDTH), ACC).sum(
+            0, keepdims=True
+        )
     mean = total / n
     squares, rest = xetile.zeros((1, WIDTH), ACC), xetile.zeros((1, WIDTH), ACC)
     for row in range(0, n, ROWS):
-        tile = xetile.init_tile(source, [row, column], (ROWS, WIDTH))
-        v = xetile.load_tile(tile).to(ACC) - mean
+        v = take(source, [row, column], (ROWS, WIDTH), ACC) - mean
         v = xetile.where(xetile.arange(ROWS)[:, None] < n - row, v, 0.0)
         squares = squares + (v * v).sum(0, keepdims=True)
         rest = rest + v.sum(0, keepdims=True)

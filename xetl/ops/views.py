@@ -198,6 +198,16 @@ def floats(function: str, *operands: Operand | None) -> DType:
     )
 
 
+def no_wider(function: str, x: Operand, other: Operand) -> None:
+    """Refuse an operand that is no float, or has more bits than is computed in.
+
+    Raises:
+        LaunchError: it is.
+    """
+    if other.dtype not in SUMS or other.dtype.bits > SUMS[x.dtype].bits:
+        common_dtype_of(function, {x.name: x.dtype, other.name: other.dtype})
+
+
 def floats_as(
     function: str, x: Operand, dtype: Any, *, converts: bool = False
 ) -> DType:
