@@ -65,9 +65,10 @@ def run_module(
 def _join(arguments: list[Any]) -> None:
     """Let an array that is given twice be one memory, so that checks see it as one."""
     known: dict[tuple[int, int], Memory] = {}
-    for view in arguments:
+    for i, view in enumerate(arguments):
         if isinstance(view, View):
-            view.memory = known.setdefault(place_of(view.memory), view.memory)
+            memory = known.setdefault(place_of(view.memory), view.memory)
+            arguments[i] = view._replace(memory=memory)
 
 
 def _argument(value: Any, type_: Attribute) -> Any:

@@ -2,35 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from xdsl.ir import Block
+from xdsl.ir import Block, Region
 
 from xetl.dialects.base import ints_of
 from xetl.errors import InternalError
-from xetl_reference.plan import BLOCK_ID, RESERVED, Builder, Frame, Plan, Step
-
-
-def move(sources: Sequence[int], targets: Sequence[int]) -> Step:
-    """Copy places to others, all at once: a target may also be a source."""
-    pairs = list(zip(sources, targets, strict=True))
-    if not pairs:
-        return lambda frame: None
-    if len(pairs) == 1:
-        ((source, target),) = pairs
-
-        def one(frame: Frame) -> None:
-            frame[target] = frame[source]
-
-        return one
-
-    def several(frame: Frame) -> None:
-        values = [frame[source] for source in sources]
-        for target, value in zip(targets, values):
-            frame[target] = value
-
-    return several
+from xetl_reference.plan import BLOCK_ID, RESERVED, Builder, Frame, Plan, Step, move
 
 
 def _yielded(plan: Plan, block: Block) -> list[int]:
@@ -61,18 +39,17 @@ def _for(plan: Plan, op: Any) -> Step:
     return run
 
 
+def _branch(plan: Plan, region: Region, results: list[int]) -> list[Step]:
+    """The steps of a region, which then fills the results of its operation."""
+    if not region.blocks:
+        return []
+    steps = plan.steps(region.block)
+    return [*steps, move(_yielded(plan, region.block), results)] if results else steps
+
+
 def _if(plan: Plan, op: Any) -> Step:
-    condition = plan.slot(op.condition)
-    results = plan.slots(op.results)
-    branches: list[list[Step]] = []
-    for region in (op.then_region, op.else_region):
-        steps: list[Step] = []
-        if region.blocks:
-            steps = plan.steps(region.block)
-            if results:
-                steps.append(move(_yielded(plan, region.block), results))
-        branches.append(steps)
-    then, otherwise = branches
+    condition, results = plan.slot(op.condition), plan.slots(op.results)
+    then, otherwise = (_branch(plan, region, results) for region in op.regions)
 
     def run(frame: Frame) -> None:
         for step in then if frame[condition] else otherwise:
@@ -82,9 +59,7 @@ def _if(plan: Plan, op: Any) -> Step:
 
 
 def _execute_region(plan: Plan, op: Any) -> Step:
-    block = op.region.block
-    steps = plan.steps(block)
-    steps.append(move(_yielded(plan, block), plan.slots(op.results)))
+    steps = _branch(plan, op.region, plan.slots(op.results))
 
     def run(frame: Frame) -> None:
         for step in steps:
@@ -95,10 +70,7 @@ def _execute_region(plan: Plan, op: Any) -> Step:
 
 def _index_switch(plan: Plan, op: Any) -> Step:
     argument, results = plan.slot(op.arg), plan.slots(op.results)
-    blocks = [region.block for region in op.regions]
-    default, *cases = [
-        [*plan.steps(block), move(_yielded(plan, block), results)] for block in blocks
-    ]
+    default, *cases = (_branch(plan, region, results) for region in op.regions)
     chosen = dict(zip(ints_of(op.cases), cases))
 
     def run(frame: Frame) -> None:
@@ -169,10 +141,8 @@ def _reduce(plan: Plan, op: Any) -> list[Step]:
     last = op.body.block.last_op
     made: list[Step] = []
     for value, region, result in zip(last.operands, last.regions, op.results):
-        block = region.block
-        made.append(move(plan.slots([result, value]), plan.slots(block.args)))
-        made.extend(plan.steps(block))
-        made.append(move(_yielded(plan, block), [plan.slot(result)]))
+        made.append(move(plan.slots([result, value]), plan.slots(region.block.args)))
+        made += _branch(plan, region, [plan.slot(result)])
     return made
 
 

@@ -141,9 +141,7 @@ class ReferenceExecutable(Executable):
         for value in values:
             if isinstance(value, View):
                 memory = copies.get(place_of(value.memory), value.memory)
-                value = View(
-                    memory, value.dtype, value.offset, value.sizes, value.strides
-                )
+                value = value._replace(memory=memory)
             made.append(value)
         return made, set(copies.values())
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from xdsl.dialects.builtin import VectorType
@@ -120,24 +121,15 @@ def dim_of(op: Any) -> int:
 def marked(op: Any) -> Callable[..., CheckError] | None:
     """What to raise if a comparison of the front end does not hold; None: nothing."""
     if STEP in op.attributes:
-
-        def step(who: Who, value: int, limit: int) -> CheckError:
-            return _bad_step(op, who, value)
-
-        return step
+        return partial(_bad_step, op)
     name = op.attributes.get(BOUNDS)
     if name is None or isinstance(op.results[0].type, VectorType):
         return None  # of vectors a mask may leave out what is outside
-    dim = dim_of(op)
-
-    def index(who: Who, at: int, size: int) -> CheckError:
-        return _bad_index(op, name.data, dim, at, size, who)
-
-    return index
+    return partial(_bad_index, op, name.data, dim_of(op))
 
 
 def _bad_index(
-    op: Any, name: str, dim: int, index: int, size: int, who: Who
+    op: Any, name: str, dim: int, who: Who, index: int, size: int
 ) -> CheckError:
     error = CheckError(
         f"index {index} is outside of `{name}`, whose dimension {dim} has size {size}",
@@ -152,7 +144,7 @@ def _bad_index(
     return at_operation(error, op)
 
 
-def _bad_step(op: Any, who: Who, step: int) -> CheckError:
+def _bad_step(op: Any, who: Who, step: int, _: int) -> CheckError:
     error = CheckError(
         f"the step of this `range` is {step}, so the loop runs no times",
         code="X0821",

@@ -60,11 +60,7 @@ _BINARY: dict[str, Function] = {
 
 def elementwise(function: Function) -> Meaning:
     """``function`` of floats, computed in f32 at least."""
-
-    def meaning(op: Any) -> Function:
-        return on_arrays(op, in_f32(function, dtype_of(op.results[0].type)))
-
-    return meaning
+    return lambda op: on_arrays(op, in_f32(function, dtype_of(op.results[0].type)))
 
 
 def _unordered(a: Any, b: Any) -> Any:
@@ -218,48 +214,29 @@ def _rsqrt(x: Array) -> Array:
     return 1.0 / np.sqrt(x)
 
 
+_AS_NUMPY = (
+    *("cbrt", "ceil", "copysign", "cos", "cosh", "exp", "exp2", "expm1", "floor"),
+    *("log", "log10", "log1p", "log2", "sin", "sinh", "sqrt", "tan", "tanh", "trunc"),
+)
+"""Functions that NumPy calls so, too."""
+_INVERSE = ("cos", "cosh", "sin", "sinh", "tan", "tan2", "tanh")
+"""Functions whose inverses NumPy calls arccos and so on."""
+
 _FUNCTIONS: dict[str, Function] = {
+    **{name: getattr(np, name) for name in _AS_NUMPY},
+    **{f"a{name}": getattr(np, f"arc{name}") for name in _INVERSE},
     "absf": np.abs,
-    "acos": np.arccos,
-    "acosh": np.arccosh,
-    "asin": np.arcsin,
-    "asinh": np.arcsinh,
-    "atan": np.arctan,
-    "atan2": np.arctan2,
-    "atanh": np.arctanh,
-    "cbrt": np.cbrt,
-    "ceil": np.ceil,
-    "copysign": np.copysign,
-    "cos": np.cos,
-    "cosh": np.cosh,
     "erf": _erf,
     "erfc": _erfc,
-    "exp": np.exp,
-    "exp2": np.exp2,
-    "expm1": np.expm1,
-    "floor": np.floor,
-    "log": np.log,
-    "log10": np.log10,
-    "log1p": np.log1p,
-    "log2": np.log2,
     "powf": np.power,
     "round": _round_away,
     "roundeven": np.rint,
     "rsqrt": _rsqrt,
-    "sin": np.sin,
-    "sinh": np.sinh,
-    "sqrt": np.sqrt,
-    "tan": np.tan,
-    "tanh": np.tanh,
-    "trunc": np.trunc,
 }
 
 
 def _float(function: Function) -> Meaning:
-    def meaning(op: Any) -> Function:
-        return on_arrays(op, in_f64(function, dtype_of(op.results[0].type)))
-
-    return meaning
+    return lambda op: on_arrays(op, in_f64(function, dtype_of(op.results[0].type)))
 
 
 def _fma(op: Any) -> Function:

@@ -8,6 +8,7 @@ Source: MLIR, `arith`; docs/language.md, "Rules of types and edges".
 from __future__ import annotations
 
 import operator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -174,14 +175,6 @@ def binary(name: str) -> Meaning:
 
 # Comparisons ------------------------------------------------------------------------
 
-_COMPARE: dict[str, Any] = {
-    "eq": operator.eq,
-    "ne": operator.ne,
-    "lt": operator.lt,
-    "le": operator.le,
-    "gt": operator.gt,
-    "ge": operator.ge,
-}
 _BIT_COMPARE = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 
 
@@ -191,7 +184,7 @@ def compare(predicate: str, type_: Any) -> Binary:
     kind, sign = predicate[-2:], predicate[:-2]
     if dtype == BOOL and sign == "s":
         kind = _BIT_COMPARE[kind]  # true is -1
-    test = _COMPARE[kind]
+    test: Binary = getattr(operator, kind)
     if sign != "u" or dtype == BOOL:
         return test
     if is_vector(type_):
@@ -202,16 +195,6 @@ def compare(predicate: str, type_: Any) -> Binary:
 
 def _cmpi(op: Any) -> Function:
     return compare(op.predicate_name, op.lhs.type)
-
-
-_INDEX_NAMES = {
-    **{"add": "addi", "sub": "subi", "mul": "muli", "and": "andi", "or": "ori"},
-    **{"xor": "xori", "divs": "divsi", "divu": "divui", "rems": "remsi"},
-    **{"remu": "remui", "ceildivs": "ceildivsi", "ceildivu": "ceildivui"},
-    **{"floordivs": "floordivsi", "maxs": "maxsi", "maxu": "maxui"},
-    **{"mins": "minsi", "minu": "minui", "shl": "shli", "shrs": "shrsi"},
-    **{"shru": "shrui"},
-}
 
 
 def _extend(values: Array, dtype: DType) -> Array:
@@ -284,12 +267,7 @@ _CASTS: dict[str, Any] = {
 
 def _cast(function: Any) -> Meaning:
     def meaning(op: Any) -> Function:
-        dtype = dtype_of(op.results[0].type)
-
-        def run(values: Array) -> Array:
-            return function(values, dtype)
-
-        return on_arrays(op, run)
+        return on_arrays(op, partial(function, dtype=dtype_of(op.results[0].type)))
 
     return meaning
 
@@ -297,26 +275,20 @@ def _cast(function: Any) -> Meaning:
 def _index_cast(op: Any) -> Unary:
     source, dtype = dtype_of(op.operands[0].type), dtype_of(op.results[0].type)
     if is_vector(op.results[0].type) or BOOL in (source, dtype):
-
-        def resize(values: Array) -> Array:
-            return _resize(values, dtype)
-
-        return on_arrays(op, resize)
+        return on_arrays(op, partial(_resize, dtype=dtype))
     bits = bits_of(dtype)
     return lambda value: wrap(value, bits)
 
 
 def _truncf(op: Any) -> Function:
     type_ = op.results[0].type
-    dtype = dtype_of(type_)
+    if is_tf32(type_):
+        return on_arrays(op, _to_tf32)
+    return on_arrays(op, partial(narrow, dtype=dtype_of(type_)))
 
-    def run(values: Array) -> Array:
-        return narrow(values, dtype)
 
-    def to_tf32(values: Array) -> Array:
-        return round_to_tf32(narrow(values, dtype))
-
-    return on_arrays(op, to_tf32 if is_tf32(type_) else run)
+def _to_tf32(values: Array) -> Array:
+    return round_to_tf32(narrow(values, F32))
 
 
 def _bitcast(op: Any) -> Function:
@@ -335,7 +307,7 @@ def _vector_bitcast(op: Any) -> Unary:
 
 MEANINGS: dict[str, Meaning] = {
     **{f"arith.{name}": binary(name) for name in ON_ARRAYS},
-    **{f"index.{short}": binary(name) for short, name in _INDEX_NAMES.items()},
+    **{f"index.{name.removesuffix('i')}": binary(name) for name in ON_ARRAYS},
     "arith.cmpi": _cmpi,
     "index.cmp": _cmpi,
     "index.sizeof": lambda op: lambda: 64,

@@ -8,7 +8,7 @@ Source of allocations, views and single elements: MLIR, `memref`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from xdsl.dialects.builtin import DYNAMIC_INDEX
@@ -24,8 +24,9 @@ from xetl_reference.values import (
     DType,
     Function,
     Meaning,
-    Unary,
     dtype_of,
+    nothing,
+    same,
     shape_of,
     unbox,
 )
@@ -132,27 +133,17 @@ def at_address(
     return Memory(data, -low * size)
 
 
-class View:
+class View(NamedTuple):
     """A value of memref type: where its elements lie, in elements.
 
     ``offset`` counts from the memory's origin, which is what MLIR calls the base.
     """
 
-    __slots__ = ("dtype", "memory", "offset", "sizes", "strides")
-
-    def __init__(
-        self,
-        memory: Memory,
-        dtype: DType,
-        offset: int,
-        sizes: tuple[int, ...],
-        strides: tuple[int, ...],
-    ) -> None:
-        self.memory = memory
-        self.dtype = dtype
-        self.offset = offset
-        self.sizes = sizes
-        self.strides = strides
+    memory: Memory
+    dtype: DType
+    offset: int
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
 
     def at(self, indices: Sequence[int]) -> int:
         """The offset of an element."""
@@ -163,9 +154,6 @@ class View:
     def whole(self) -> Array:
         """All elements, as an array that is this memory."""
         return self.memory.window(self.dtype, self.offset, self.sizes, self.strides)
-
-    def __repr__(self) -> str:
-        return f"View({self.dtype}, {self.offset}, {self.sizes}, {self.strides})"
 
 
 def argument_view(
@@ -238,8 +226,8 @@ def _reinterpret_cast(op: Any) -> Function:
 
     def run(source: View, *operands: int) -> View:
         (offset,) = offsets(operands)
-        shape = sizes(operands)
-        return View(source.memory, source.dtype, offset, shape, strides(operands))
+        steps = strides(operands)
+        return source._replace(offset=offset, sizes=sizes(operands), strides=steps)
 
     return run
 
@@ -253,12 +241,10 @@ def _subview(op: Any) -> Function:
     def run(source: View, *operands: int) -> View:
         shape = sizes(operands)
         steps = [s * t for s, t in zip(strides(operands), source.strides)]
-        return View(
-            source.memory,
-            source.dtype,
-            source.at(offsets(operands)),
-            tuple(shape[dim] for dim in kept),
-            tuple(steps[dim] for dim in kept),
+        return source._replace(
+            offset=source.at(offsets(operands)),
+            sizes=tuple(shape[dim] for dim in kept),
+            strides=tuple(steps[dim] for dim in kept),
         )
 
     return run
@@ -280,12 +266,9 @@ def _transpose(op: Any) -> Function:
     dims: tuple[int, ...] = op.dims
 
     def run(source: View) -> View:
-        return View(
-            source.memory,
-            source.dtype,
-            source.offset,
-            tuple(source.sizes[dim] for dim in dims),
-            tuple(source.strides[dim] for dim in dims),
+        return source._replace(
+            sizes=tuple(source.sizes[dim] for dim in dims),
+            strides=tuple(source.strides[dim] for dim in dims),
         )
 
     return run
@@ -307,14 +290,10 @@ def _view(op: Any) -> Function:
 
 def _metadata(op: Any) -> Function:
     def run(source: View) -> tuple[Any, ...]:
-        base = View(source.memory, source.dtype, 0, (), ())
+        base = source._replace(offset=0, sizes=(), strides=())
         return (base, source.offset, *source.sizes, *source.strides)
 
     return run
-
-
-def _same(op: Any) -> Unary:
-    return lambda source: source
 
 
 def _dim(op: Any) -> Binary:
@@ -382,10 +361,6 @@ def _store(op: Any) -> Function:
     return run
 
 
-def _dealloc(op: Any) -> Unary:
-    return lambda memory: None
-
-
 def _copy(op: Any) -> Function:
     def run(source: View, target: View) -> None:
         if all(source.sizes):
@@ -411,15 +386,15 @@ MEANINGS: dict[str, Meaning] = {
     "memref.subview": _subview,
     "memref.transpose": _transpose,
     "memref.view": _view,
-    "memref.cast": _same,
-    "memref.memory_space_cast": _same,
+    "memref.cast": same,
+    "memref.memory_space_cast": same,
     "memref.extract_strided_metadata": _metadata,
     "memref.extract_aligned_pointer_as_index": _address,
     "memref.dim": _dim,
     "memref.load": _load,
     "memref.store": _store,
     "memref.copy": _copy,
-    "memref.dealloc": _dealloc,
+    "memref.dealloc": nothing,
     "memref.atomic_rmw": _atomic_rmw,
 }
 BUILDERS: dict[str, Builder] = {"memref.alloc": _alloc, "memref.alloca": _alloc}

@@ -121,6 +121,27 @@ class Plan:
         return wire(meaning(op), self.slots(op.operands), self.slots(op.results))
 
 
+def move(sources: Sequence[int], targets: Sequence[int]) -> Step:
+    """Copy places to others, all at once: a target may also be a source."""
+    pairs = list(zip(sources, targets, strict=True))
+    if not pairs:
+        return lambda frame: None
+    if len(pairs) == 1:
+        ((source, target),) = pairs
+
+        def one(frame: Frame) -> None:
+            frame[target] = frame[source]
+
+        return one
+
+    def several(frame: Frame) -> None:
+        values = [frame[source] for source in sources]
+        for target, value in zip(targets, values):
+            frame[target] = value
+
+    return several
+
+
 def wire(function: Function, operands: list[int], results: list[int]) -> Step:
     """A step that applies ``function`` to places of the frame."""
     if len(results) == 1:
@@ -205,13 +226,10 @@ def _exit(
 def _branch(
     plan: Plan, dest: Block, operands: Sequence[SSAValue], numbers: Mapping[Block, int]
 ) -> Callable[[Frame], int | None]:
-    sources, targets = plan.slots(operands), plan.slots(dest.args)
-    number = numbers[dest]
+    enter, number = move(plan.slots(operands), plan.slots(dest.args)), numbers[dest]
 
     def go(frame: Frame) -> int:
-        values = [frame[i] for i in sources]
-        for slot, value in zip(targets, values):
-            frame[slot] = value
+        enter(frame)
         return number
 
     return go

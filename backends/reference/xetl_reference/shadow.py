@@ -352,51 +352,24 @@ def _atomic(op: Any) -> Accesses:
     return block
 
 
-# Single elements --------------------------------------------------------------------
+# Elements and vectors in memory -----------------------------------------------------
 
 
-def _element(kind: str, view: View, indices: tuple[int, ...]) -> Iterable[Access]:
-    place = Window(view.at(indices), (), ())
-    return (Access(kind, view.memory, view.dtype, place),)
-
-
-def _load(view: View, *indices: int) -> Iterable[Access]:
-    return _element(READ, view, indices)
-
-
-def _store(value: Any, view: View, *indices: int) -> Iterable[Access]:
-    return _element(WRITE, view, indices)
-
-
-def _atomic_element(value: Any, view: View, *indices: int) -> Iterable[Access]:
-    return _element(ATOMIC, view, indices)
-
-
-# Vectors in memory ------------------------------------------------------------------
-
-
-def _vector(
-    kind: str, view: View, indices: tuple[int, ...], shape: tuple[int, ...]
-) -> Iterable[Access]:
-    strides = view.strides[len(view.strides) - len(shape) :]
-    place = Window(view.at(indices), shape, strides)
-    return (Access(kind, view.memory, view.dtype, place),)
-
-
-def _vector_load(op: Any) -> Accesses:
-    shape = shape_of(op.result.type)
-
-    def find(base: View, *indices: int) -> Iterable[Access]:
-        return _vector(READ, base, indices, shape)
+def _loaded(shape: tuple[int, ...]) -> Accesses:
+    def find(view: View, *indices: int) -> Iterable[Access]:
+        strides = view.strides[len(view.strides) - len(shape) :]
+        place = Window(view.at(indices), shape, strides)
+        return (Access(READ, view.memory, view.dtype, place),)
 
     return find
 
 
-def _vector_store(op: Any) -> Accesses:
-    shape = shape_of(op.value.type)
+def _changed(kind: str, shape: tuple[int, ...]) -> Accesses:
+    """The value comes before the memory here; the places are those of a load."""
+    places_of = _loaded(shape)
 
-    def find(value: Array, base: View, *indices: int) -> Iterable[Access]:
-        return _vector(WRITE, base, indices, shape)
+    def find(value: Any, *operands: Any) -> Iterable[Access]:
+        return [each._replace(kind=kind) for each in places_of(*operands)]
 
     return find
 
@@ -428,12 +401,12 @@ _BUILDERS: dict[str, Callable[[Any], Accesses]] = {
     "xetile.atomic_rmw_tile": _atomic,
     "xetile.load_gather": lambda op: _scattered(READ, _gathered),
     "xetile.store_scatter": lambda op: _scattered(WRITE, _stored),
-    "memref.load": lambda op: _load,
-    "memref.store": lambda op: _store,
-    "memref.atomic_rmw": lambda op: _atomic_element,
+    "memref.load": lambda op: _loaded(()),
+    "memref.store": lambda op: _changed(WRITE, ()),
+    "memref.atomic_rmw": lambda op: _changed(ATOMIC, ()),
     "memref.copy": lambda op: _copy,
-    "vector.load": _vector_load,
-    "vector.store": _vector_store,
+    "vector.load": lambda op: _loaded(shape_of(op.result.type)),
+    "vector.store": lambda op: _changed(WRITE, shape_of(op.value.type)),
     "vector.maskedload": lambda op: _masked(READ),
     "vector.maskedstore": lambda op: _masked(WRITE),
 }

@@ -5,6 +5,7 @@ Source: docs/xetile.md, section 3; docs/language.md, "Rules of types and edges".
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from xetl_reference.values import (
     Unary,
     dtype_of,
     is_narrow,
+    same,
     shape_of,
     unsigned,
 )
@@ -159,63 +161,47 @@ def _unpack(op: Any) -> Function:
     return unpack
 
 
-def _conv_layout(op: Any) -> Unary:
-    return lambda source: source
-
-
 # Atomics ----------------------------------------------------------------------------
 
 
 def _atomic(op: Any) -> Function:
-    kind, type_ = op.kind.data, op.tile.type
-    if op.expected is not None:
-        return _compare_and_swap(op)
-    join = combine(kind, dtype_of(type_))
-    shape = shape_of(type_.vector_type())
-    update = _atomic_scattered if type_.scattered else _atomic_block
-
-    def run(value: Array, tile: Any, mask: Array | None = None) -> Array:
-        if len(shape) == 2 or type_.scattered:
-            return update(join, value, tile, mask)
-        flat = None if mask is None else unpack(mask)
-        return pack(update(join, unpack(value), tile, flat), shape)
-
-    return run
-
-
-def _compare_and_swap(op: Any) -> Function:
-    """An element after the other: where offsets repeat, each sees those before it."""
     type_ = op.tile.type
     shape = shape_of(type_.vector_type())
+    update: Function = _swap_block
+    if op.expected is None:
+        join = combine(op.kind.data, dtype_of(type_))
+        update = partial(_atomic_scattered if type_.scattered else _atomic_block, join)
+    elif type_.scattered:
+        update = _swap_scattered
+    if len(shape) == 2 or type_.scattered:
+        return update
 
-    def block(value: Array, tile: Tile, expected: Array) -> Array:
-        window, where = tile.inside(*value.shape)
-        old = np.zeros_like(value)
-        old[where] = window
-        chosen = same_bits(old, expected)[where]
-        window[chosen] = value[where][chosen]
-        return old
-
-    def scattered(value: Array, tile: ScatteredTile, expected: Array) -> Array:
-        window, at, chosen = tile.places(np.ones(value.shape, np.bool_))
-        old = np.zeros_like(value)
-        found, wanted, new = old[chosen], expected[chosen], value[chosen]
-        for i, place in enumerate(at):
-            found[i] = window[place]
-            if same_bits(found[i : i + 1], wanted[i : i + 1])[0]:
-                window[place] = new[i]
-        old[chosen] = found
-        return old
-
-    if type_.scattered:
-        return scattered
-    if len(shape) == 2:
-        return block
-
-    def blocked(value: Array, tile: Tile, expected: Array) -> Array:
-        return pack(block(unpack(value), tile, unpack(expected)), shape)
+    def blocked(value: Array, tile: Tile, *rest: Array) -> Array:
+        return pack(update(unpack(value), tile, *map(unpack, rest)), shape)
 
     return blocked
+
+
+def _swap_block(value: Array, tile: Tile, expected: Array) -> Array:
+    window, where = tile.inside(*value.shape)
+    old = np.zeros_like(value)
+    old[where] = window
+    chosen = same_bits(old, expected)[where]
+    window[chosen] = value[where][chosen]
+    return old
+
+
+def _swap_scattered(value: Array, tile: ScatteredTile, expected: Array) -> Array:
+    """An element after the other: where offsets repeat, each sees those before it."""
+    window, at, chosen = tile.places(np.ones(value.shape, np.bool_))
+    old = np.zeros_like(value)
+    found, wanted, new = old[chosen], expected[chosen], value[chosen]
+    for i, place in enumerate(at):
+        found[i] = window[place]
+        if same_bits(found[i : i + 1], wanted[i : i + 1])[0]:
+            window[place] = new[i]
+    old[chosen] = found
+    return old
 
 
 def same_bits(one: Array, other: Array) -> Array:
@@ -223,7 +209,9 @@ def same_bits(one: Array, other: Array) -> Array:
     return unsigned(np.ascontiguousarray(one)) == unsigned(np.ascontiguousarray(other))
 
 
-def _atomic_block(join: Any, value: Array, tile: Tile, mask: Array | None) -> Array:
+def _atomic_block(
+    join: Any, value: Array, tile: Tile, mask: Array | None = None
+) -> Array:
     window, where = tile.inside(*value.shape)
     old = np.zeros_like(value)
     if not window.size:
@@ -236,7 +224,7 @@ def _atomic_block(join: Any, value: Array, tile: Tile, mask: Array | None) -> Ar
 
 
 def _atomic_scattered(
-    join: Any, value: Array, tile: ScatteredTile, mask: Array | None
+    join: Any, value: Array, tile: ScatteredTile, mask: Array | None = None
 ) -> Array:
     """One element after the other where offsets repeat: each sees those before it."""
     everything = np.ones(value.shape, np.bool_) if mask is None else mask
@@ -266,6 +254,6 @@ MEANINGS: dict[str, Meaning] = {
     "xetile.tile_broadcast": _broadcast,
     "xetile.tile_pack": _pack,
     "xetile.tile_unpack": _unpack,
-    "xetile.tile_conv_layout": _conv_layout,
+    "xetile.tile_conv_layout": same,
     "xetile.atomic_rmw_tile": _atomic,
 }

@@ -6,7 +6,7 @@ Source: docs/xetile.md, sections 1 to 3.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,47 +17,27 @@ from xetl_reference.values import (
     DType,
     Function,
     Meaning,
-    Unary,
     dtype_of,
+    nothing,
     padding_value,
     shape_of,
 )
 
 
-class Tile:
+class Tile(NamedTuple):
     """A block of a matrix, at ``row`` and ``column``; it may lie outside of it."""
 
-    __slots__ = ("base", "column", "dtype", "memory", "row", "sizes", "strides")
-
-    def __init__(
-        self,
-        memory: Memory,
-        dtype: DType,
-        base: int,
-        sizes: tuple[int, int],
-        strides: tuple[int, int],
-        row: int,
-        column: int,
-    ) -> None:
-        self.memory = memory
-        self.dtype = dtype
-        self.base = base
-        self.sizes = sizes
-        self.strides = strides
-        self.row = row
-        self.column = column
+    memory: Memory
+    dtype: DType
+    base: int
+    sizes: tuple[int, int]
+    strides: tuple[int, int]
+    row: int
+    column: int
 
     def moved(self, rows: int, columns: int) -> Tile:
         """The same, further down and to the right."""
-        return Tile(
-            self.memory,
-            self.dtype,
-            self.base,
-            self.sizes,
-            self.strides,
-            self.row + rows,
-            self.column + columns,
-        )
+        return self._replace(row=self.row + rows, column=self.column + columns)
 
     def inside(self, rows: int, columns: int) -> tuple[Array, tuple[slice, slice]]:
         """Of ``rows`` x ``columns``: the elements in the matrix, and where they are."""
@@ -100,14 +80,11 @@ def _clip(at: int, count: int, size: int) -> tuple[int, int]:
     return first, max(min(size - at, count), first)
 
 
-class ScatteredTile:
+class ScatteredTile(NamedTuple):
     """Elements at offsets of their own from a base of ``size`` elements."""
 
-    __slots__ = ("indices", "view")
-
-    def __init__(self, view: View, indices: Array) -> None:
-        self.view = view
-        self.indices = indices
+    view: View
+    indices: Array
 
     def moved(self, distance: Array) -> ScatteredTile:
         """The same with each offset moved by its own distance."""
@@ -242,10 +219,6 @@ def _store_tile(op: Any) -> Binary:
     return lambda value, tile: tile.store(unpack(value))
 
 
-def _prefetch(op: Any) -> Unary:
-    return lambda tile: None
-
-
 def _load_gather(op: Any) -> Function:
     type_ = op.tile.type
     dtype = dtype_of(type_)
@@ -292,7 +265,7 @@ MEANINGS: dict[str, Meaning] = {
     "xetile.update_tile_offset": _update,
     "xetile.load_tile": _load_tile,
     "xetile.store_tile": _store_tile,
-    "xetile.prefetch_tile": _prefetch,
+    "xetile.prefetch_tile": nothing,
     "xetile.load_gather": _load_gather,
     "xetile.store_scatter": _store_scatter,
 }

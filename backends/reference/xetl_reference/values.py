@@ -159,6 +159,16 @@ def on_arrays(op: Operation, function: Unary | Binary | Function) -> Function:
     return scalar
 
 
+def same(op: Operation) -> Unary:
+    """The meaning of operations that give what they take."""
+    return lambda source: source
+
+
+def nothing(op: Operation) -> Function:
+    """The meaning of operations without a result that do nothing here."""
+    return lambda *operands: None
+
+
 def constant_value(attribute: Attribute, type_: Attribute) -> Any:
     """The value of a constant; arrays are read-only."""
     dtype = dtype_of(type_)

@@ -26,6 +26,7 @@ from xetl_reference.values import (
     Meaning,
     Unary,
     dtype_of,
+    same,
     shape_of,
     unbox,
 )
@@ -79,13 +80,8 @@ def _insert(op: Any) -> Function:
 
 
 def _from_elements(op: Any) -> Function:
-    type_ = op.result.type
-    dtype, shape = dtype_of(type_), shape_of(type_)
-
-    def run(*values: Any) -> Array:
-        return np.array(values, dtype).reshape(shape)
-
-    return run
+    dtype, shape = dtype_of(op.result.type), shape_of(op.result.type)
+    return lambda *values: np.array(values, dtype).reshape(shape)
 
 
 def _extract_strided_slice(op: Any) -> Unary:
@@ -122,11 +118,7 @@ def _mask(shape: tuple[int, ...], bounds: Any) -> Array:
 
 def _create_mask(op: Any) -> Function:
     shape = shape_of(op.result.type)
-
-    def run(*bounds: int) -> Array:
-        return _mask(shape, bounds)
-
-    return run
+    return lambda *bounds: _mask(shape, bounds)
 
 
 def _constant_mask(op: Any) -> Function:
@@ -185,12 +177,8 @@ def _collapse(op: Any) -> Unary:
     def run(source: View) -> View:
         sizes = [[source.sizes[dim] for dim in group] for group in groups]
         steps = [[source.strides[dim] for dim in group] for group in groups]
-        return View(
-            source.memory,
-            source.dtype,
-            source.offset,
-            tuple(map(prod, sizes)),
-            tuple(_fastest(*each) for each in zip(sizes, steps)),
+        return source._replace(
+            sizes=tuple(map(prod, sizes)), strides=tuple(map(_fastest, sizes, steps))
         )
 
     return run
@@ -213,14 +201,7 @@ def _expand(op: Any) -> Function:
             for group, stride in zip(groups, source.strides)
             for place in range(len(group))
         ]
-        return View(source.memory, source.dtype, source.offset, sizes, tuple(strides))
-
-    return run
-
-
-def _assume_alignment(op: Any) -> Unary:
-    def run(source: View) -> View:
-        return source
+        return source._replace(sizes=sizes, strides=tuple(strides))
 
     return run
 
@@ -282,36 +263,20 @@ def _lanes(mask: Array) -> Array:
     return np.arange(len(mask))
 
 
-def _maskedload(op: Any) -> Function:
-    def run(base: View, *rest: Any) -> Array:
-        *indices, mask, other = rest
-        return _gather(base, indices, _lanes(mask), mask, other)
-
-    return run
-
-
-def _maskedstore(op: Any) -> Function:
-    def run(base: View, *rest: Any) -> None:
+def _masked(access: Function) -> Meaning:
+    def run(base: View, *rest: Any) -> Any:
         *indices, mask, value = rest
-        _scatter(base, indices, _lanes(mask), mask, value)
+        return access(base, indices, _lanes(mask), mask, value)
 
-    return run
-
-
-def _gather_op(op: Any) -> Function:
-    def run(base: View, *rest: Any) -> Array:
-        *indices, places, mask, other = rest
-        return _gather(base, indices, places.astype(np.int64), mask, other)
-
-    return run
+    return lambda op: run
 
 
-def _scatter_op(op: Any) -> Function:
-    def run(base: View, *rest: Any) -> None:
+def _placed(access: Function) -> Meaning:
+    def run(base: View, *rest: Any) -> Any:
         *indices, places, mask, value = rest
-        _scatter(base, indices, places.astype(np.int64), mask, value)
+        return access(base, indices, places.astype(np.int64), mask, value)
 
-    return run
+    return lambda op: run
 
 
 # Transfers --------------------------------------------------------------------------
@@ -348,7 +313,7 @@ def _places(op: Any, base: View, shape: Any) -> Array:
 
 
 def _flat(base: View, indices: Sequence[int]) -> View:
-    return View(base.memory, base.dtype, base.at(indices), (), ())
+    return base._replace(offset=base.at(indices), sizes=(), strides=())
 
 
 def _transfer_read(op: Any) -> Function:
@@ -398,13 +363,13 @@ MEANINGS: dict[str, Meaning] = {
     "vector.contract": _contract,
     "memref.collapse_shape": _collapse,
     "memref.expand_shape": _expand,
-    "memref.assume_alignment": _assume_alignment,
+    "memref.assume_alignment": same,
     "vector.load": _load,
     "vector.store": _store,
-    "vector.maskedload": _maskedload,
-    "vector.maskedstore": _maskedstore,
-    "vector.gather": _gather_op,
-    "vector.scatter": _scatter_op,
+    "vector.maskedload": _masked(_gather),
+    "vector.maskedstore": _masked(_scatter),
+    "vector.gather": _placed(_gather),
+    "vector.scatter": _placed(_scatter),
     "vector.transfer_read": _transfer_read,
     "vector.transfer_write": _transfer_write,
 }
