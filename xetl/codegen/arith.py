@@ -213,19 +213,21 @@ UNSIGNED_ZERO = ("nsz",)
 
 def _minmax(name: str) -> Emit:
     def emit(em: Emitter, op: Operation) -> None:
-        def compute(*args: Value) -> Value:
-            type_ = args[0].type
-            if name in CHOICES and is_narrow_float(op.results[0].type):
-                return chosen(em, CHOICES[name], *args)
-            is_float = not isinstance(getattr(type_, "element", type_), ll.IntType)
-            flags = UNSIGNED_ZERO if is_float else ()
-            return em.intrinsic(f"llvm.{name}.{suffix(type_)}", type_, args, flags)
-
-        em.set(
-            op.results[0], in_f32(em, op.results[0].type, compute, *em.all(op.operands))
-        )
+        type_ = op.results[0].type
+        compute = partial(extreme, em, name, type_)
+        em.set(op.results[0], in_f32(em, type_, compute, *em.all(op.operands)))
 
     return emit
+
+
+def extreme(em: Emitter, name: str, to: Attribute, *args: Value) -> Value:
+    """The intrinsic of a minimum or maximum, whose result becomes a ``to``."""
+    type_ = args[0].type
+    if name in CHOICES and is_narrow_float(to):
+        return chosen(em, CHOICES[name], *args)
+    is_float = not isinstance(getattr(type_, "element", type_), ll.IntType)
+    flags = UNSIGNED_ZERO if is_float else ()
+    return em.intrinsic(f"llvm.{name}.{suffix(type_)}", type_, args, flags)
 
 
 CHOICES = {"maxnum": ">", "minnum": "<"}
@@ -266,9 +268,11 @@ def _cmpf(em: Emitter, op: arith.CmpfOp) -> None:
     em.set(op.result, compare(predicate, *operands))
 
 
-def _cast(name: str) -> Emit:
+def _cast(name: str, *, is_of_floats: bool = False) -> Emit:
     def emit(em: Emitter, op: Operation) -> None:
         (source,) = em.all(op.operands)
+        if is_of_floats and is_narrow_float(op.operands[0].type):
+            source = widen(em, source)
         to = llvm_type(op.results[0].type)
         em.set(op.results[0], getattr(em.builder, name)(source, to))
 
@@ -329,19 +333,6 @@ def _exact_in_f64(em: Emitter, value: Value, is_unsigned: bool) -> Value:
         minus = b.icmp_signed("==", high, repeated(type_, -1))
         small = b.or_(small, minus)
     return b.select(small, value, cut)
-
-
-def _float_to_int(name: str) -> Emit:
-    def emit(em: Emitter, op: Operation) -> None:
-        (source,) = em.all(op.operands)
-        if is_narrow_float(op.operands[0].type):
-            source = widen(em, source)
-        em.set(
-            op.results[0],
-            getattr(em.builder, name)(source, llvm_type(op.results[0].type)),
-        )
-
-    return emit
 
 
 def _index_cast(extend: str) -> Emit:
@@ -424,8 +415,8 @@ TABLE: EmitTable = {
     arith.TrunciOp: _cast("trunc"),
     arith.SitofpOp: _int_to_float("sitofp"),
     arith.UitofpOp: _int_to_float("uitofp"),
-    arith.FptosiOp: _float_to_int("fptosi"),
-    arith.FptouiOp: _float_to_int("fptoui"),
+    arith.FptosiOp: _cast("fptosi", is_of_floats=True),
+    arith.FptouiOp: _cast("fptoui", is_of_floats=True),
     arith.IndexCastOp: _index_cast("sext"),
     arith.IndexCastuiOp: _index_cast("zext"),
     arith.BitcastOp: _cast("bitcast"),

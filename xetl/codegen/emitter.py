@@ -19,6 +19,7 @@ from xetl.codegen.types import (
     Module,
     Type,
     Value,
+    declare,
     ll,
     llvm_type,
     memory_type,
@@ -144,10 +145,8 @@ class Emitter:
         flags: Sequence[str] = (),
     ) -> Value:
         """Call an LLVM intrinsic by its full name; ``flags``: fast-math flags."""
-        function = self.module.globals.get(name)
-        if function is None:
-            type_ = ll.FunctionType(result, [operand.type for operand in operands])
-            function = ll.Function(self.module, type_, name)
+        types = [operand.type for operand in operands]
+        function = declare(self.module, name, result, types)
         return self.builder.call(function, list(operands), fastmath=tuple(flags))
 
 

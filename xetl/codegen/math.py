@@ -11,7 +11,7 @@ from typing import Any
 
 from xetl.codegen.arith import emits_in_f32, suffix
 from xetl.codegen.emitter import Emit, EmitTable, Emitter, emits
-from xetl.codegen.types import F32, I32, Value, ll, repeated
+from xetl.codegen.types import F32, I32, Value, declare, ll, repeated
 from xetl.dialects.upstream import math
 
 _INTRINSICS = {
@@ -94,11 +94,7 @@ def _c_function(em: Emitter, name: str, args: Sequence[Value]) -> Value:
     """The C function for scalars of a type."""
     type_ = args[0].type
     full = f"{name}f" if type_ == F32 else name
-    known = em.module.globals.get(full)
-    if known is None:
-        function = ll.FunctionType(type_, [type_] * len(args))
-        known = ll.Function(em.module, function, full)
-    return known
+    return declare(em.module, full, type_, [type_] * len(args))
 
 
 def _lane_by_lane(em: Emitter, name: str, args: Sequence[Value]) -> Value:

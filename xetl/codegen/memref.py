@@ -5,27 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from xdsl.dialects.builtin import (
-    IndexType,
-    IntAttr,
-    IntegerType,
-    MemRefType,
-    NoneAttr,
-    StridedLayoutAttr,
-)
+from xdsl.dialects.builtin import IndexType, IntegerType, MemRefType
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from xetl.codegen.arith import CHOICES, UNSIGNED_ZERO, chosen, in_f32, suffix
+from xetl.codegen.arith import extreme, in_f32
 from xetl.codegen.emitter import EmitTable, Emitter, Strided, constant, multiply
-from xetl.codegen.types import (
-    I1,
-    I8,
-    Value,
-    byte_width,
-    is_narrow_float,
-    ll,
-    memory_type,
-)
+from xetl.codegen.types import I1, I8, Value, byte_width, ll, memory_type
+from xetl.dialects.memref_layout import strides_of
 from xetl.dialects.reduction_kinds import ON_INTEGERS, normalize_kind
 from xetl.dialects.upstream import memref, vector
 from xetl.dialects.walk import operations_in
@@ -34,19 +20,12 @@ from xetl.errors import InternalError
 
 def static_strides(type_: MemRefType[Attribute]) -> list[int | None]:
     """Strides in elements as the type tells them; None where they are dynamic."""
-    layout = type_.layout
-    if isinstance(layout, StridedLayoutAttr):
-        return [s.data if isinstance(s, IntAttr) else None for s in layout.strides.data]
-    if not isinstance(layout, NoneAttr):
+    strides = strides_of(type_)
+    if strides is None:
         raise InternalError(
-            f"a memref with the layout {layout} reached code generation"
+            f"a memref with the layout {type_.layout} reached code generation"
         )
-    strides: list[int | None] = []
-    step: int | None = 1
-    for size in reversed(type_.get_shape()):
-        strides.append(step)
-        step = None if step is None or size < 0 else step * size
-    return strides[::-1]
+    return strides
 
 
 def refine(base: Strided, type_: MemRefType[Attribute]) -> Strided:
@@ -268,11 +247,7 @@ def _combined(em: Emitter, op: memref.AtomicRmwOp, old: Value, value: Value) -> 
     def compute(*args: Value) -> Value:
         if op.kind_name in ("addf", "mulf"):
             return getattr(em.builder, f"f{op.kind_name[:3]}")(*args)
-        name = op.kind_name.removesuffix("f")
-        wide = args[0].type
-        if name in CHOICES and is_narrow_float(type_):
-            return chosen(em, CHOICES[name], *args)
-        return em.intrinsic(f"llvm.{name}.{suffix(wide)}", wide, args, UNSIGNED_ZERO)
+        return extreme(em, op.kind_name.removesuffix("f"), type_, *args)
 
     return in_f32(em, type_, compute, old, value)
 

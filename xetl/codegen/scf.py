@@ -7,6 +7,7 @@ from typing import Any
 
 from xdsl.ir import Operation, SSAValue
 
+from xetl.analysis.control_flow import yielded
 from xetl.codegen.emitter import EmitTable, Emitter, Strided, is_constant
 from xetl.codegen.memref import compute_rows, refine
 from xetl.codegen.types import Value, ll
@@ -36,9 +37,7 @@ def _for(em: Emitter, op: scf.ForOp) -> None:
     b.position_at_end(inside)
     _bind(em, body.args, [induction, *carried])
     em.emit_block(body)
-    last = body.last_op
-    assert last is not None
-    _close(carried, em.all(last.operands), b.block)
+    _close(carried, em.all(yielded(body)), b.block)
     induction.add_incoming(b.add(induction, step), b.block)
     b.branch(head)
     b.position_at_end(after)
@@ -125,9 +124,7 @@ def _while(em: Emitter, op: scf.WhileOp) -> None:
     b.position_at_end(inside)
     _bind(em, op.after.block.args, passed)
     em.emit_block(op.after.block)
-    last = op.after.block.last_op
-    assert last is not None
-    _close(carried, em.all(last.operands), b.block)
+    _close(carried, em.all(yielded(op.after.block)), b.block)
     b.branch(head)
     b.position_at_end(after)
     _bind(em, op.results, passed)

@@ -5,6 +5,8 @@ llvmlite ships no types: they are declared in ``typings/``.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from llvmlite import ir as ll
 from xdsl.dialects.builtin import (
     BFloat16Type,
@@ -54,6 +56,14 @@ _SCALARS: dict[type[Attribute], Type] = {
 
 
 _FLOAT_BYTES: dict[Type, int] = {F32: 4, F64: 8, HALF: 2}
+
+
+def declare(module: Module, name: str, result: Type, params: Sequence[Type]) -> Value:
+    """Get or create the declaration of a function."""
+    known = module.globals.get(name)
+    if known is not None:
+        return known
+    return ll.Function(module, ll.FunctionType(result, list(params)), name)
 
 
 def int_width(type_: Attribute) -> int:

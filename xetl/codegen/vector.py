@@ -165,14 +165,15 @@ def _memory_vector(type_: VectorType[Attribute]) -> Type:
     return ll.VectorType(memory_type(type_.element_type), llvm_type(type_).count)
 
 
-def _require_unit(base: Strided) -> None:
+def _place(em: Emitter, op: Any) -> tuple[Strided, Value]:
+    """The memref of an access of neighbours, and the address of the first one."""
+    base = em.strided(op.base)
     assert is_constant(base.strides[-1], 1), "contiguous access to a strided memref"
+    return base, em.element_address(base, em.all(op.indices))
 
 
 def _load(em: Emitter, op: vector.LoadOp) -> None:
-    base = em.strided(op.base)
-    _require_unit(base)
-    address = em.element_address(base, em.all(op.indices))
+    _, address = _place(em, op)
     type_ = op.result.type
     align = byte_width(type_.element_type)
     loaded = em.builder.load(address, typ=_memory_vector(type_), align=align)
@@ -180,9 +181,7 @@ def _load(em: Emitter, op: vector.LoadOp) -> None:
 
 
 def _store(em: Emitter, op: vector.StoreOp) -> None:
-    value, base = em.get(op.operands[0]), em.strided(op.base)
-    _require_unit(base)
-    address = em.element_address(base, em.all(op.indices))
+    value, (base, address) = em.get(op.operands[0]), _place(em, op)
     stored = _to_memory(em, value, base.element)
     given, past = op.alignment, op.nontemporal
     if given is None or past is None or not past.value.data:
@@ -194,9 +193,7 @@ def _store(em: Emitter, op: vector.StoreOp) -> None:
 
 
 def _maskedload(em: Emitter, op: vector.MaskedloadOp) -> None:
-    base = em.strided(op.base)
-    _require_unit(base)
-    address = em.element_address(base, em.all(op.indices))
+    base, address = _place(em, op)
     type_ = op.result.type
     mask, passed = em.get(op.mask), em.get(op.pass_thru)
     memory = _memory_vector(type_)
@@ -209,9 +206,7 @@ def _maskedload(em: Emitter, op: vector.MaskedloadOp) -> None:
 
 
 def _maskedstore(em: Emitter, op: vector.MaskedstoreOp) -> None:
-    base = em.strided(op.base)
-    _require_unit(base)
-    address = em.element_address(base, em.all(op.indices))
+    base, address = _place(em, op)
     mask = em.get(op.mask)
     value = _to_memory(em, em.get(op.value), base.element)
     name = f"llvm.masked.store.{suffix(value.type)}.p0"

@@ -13,7 +13,16 @@ from dataclasses import field
 from functools import lru_cache
 from typing import Any
 
-from xetl.codegen.types import BF16, Block, Function, Module, Type, Value, repeated
+from xetl.codegen.types import (
+    BF16,
+    Block,
+    Function,
+    Module,
+    Type,
+    Value,
+    declare,
+    repeated,
+)
 from xetl.codegen.types import ll as ir
 from xetl.records import record
 
@@ -106,12 +115,18 @@ def leave_as_it_is(function: Function) -> None:
     function.attributes.add("optnone")
 
 
-def declare(module: Module, name: str, result: Type, params: Sequence[Type]) -> Value:
-    """Get or create the declaration of an intrinsic."""
+def begin(
+    module: Module,
+    name: str,
+    params: Sequence[tuple[str, Type]],
+    result: Type = VOID,
+) -> tuple[Function, Builder | None]:
+    """Get the function that `define` makes; if it is new, with a builder for it."""
     known = module.globals.get(name)
     if known is not None:
-        return known
-    return ir.Function(module, ir.FunctionType(result, list(params)), name)
+        return known, None
+    function = define(module, name, result, params)
+    return function, Builder(function.append_basic_block("entry"))
 
 
 @record()

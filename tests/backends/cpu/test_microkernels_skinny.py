@@ -11,8 +11,7 @@ from native_harness import compile_functions, fenced
 
 from xetl_cpu.microkernels.blocking import LOW_ROWS, SKINNY_ROWS, choose_blocking
 from xetl_cpu.microkernels.dots import emit_dots
-from xetl_cpu.microkernels.gemv import emit_skinny_gemm
-from xetl_cpu.microkernels.small_m_gemm import emit_low_gemm
+from xetl_cpu.microkernels.small_m_gemm import emit_low_gemm, emit_skinny_gemm
 from xetl_cpu.targets import find_target
 
 NUMPY = {

@@ -17,11 +17,16 @@ from __future__ import annotations
 from xdsl.ir import SSAValue
 
 from xetl.codegen.emitter import constant
-from xetl.codegen.scf import captured, flatten, rebuild
 from xetl.codegen.types import I8, I64, PTR, Type, Value, ll
 from xetl_cpu.dialect import BarrierOp, FibersOp
 from xetl_cpu.emit.emitter import KernelEmitter
 from xetl_cpu.emit.kernel import STACK_BYTES, buffer_bytes, lines, room_for
+from xetl_cpu.emit.parallel import (
+    captured_parts,
+    constants,
+    load_captured,
+    store_context,
+)
 from xetl_cpu.llvm import VOID, Builder, define
 
 # Bytes, not assembly: so no assembler need be loaded to compile a kernel.
@@ -65,13 +70,9 @@ def emit_fibers(em: KernelEmitter, op: FibersOp) -> None:
     b, count = em.builder, op.fibers()
     board = b.gep(em.scratch, [em.scratch_used], source_etype=I8)
     em.scratch_used += room_for(op)
-    outside = [v for v in captured(op) if not isinstance(em.get(v), ll.Constant)]
-    parts = [p for v in outside for p in flatten(em.get(v))]
-    parts = [p for p in parts if not isinstance(p, ll.Constant)]
+    outside, parts = captured_parts(em, op)
     buffers = b.gep(board, [lines(8 * count + 16)], source_etype=I8)
-    context = b.stack_words(_CAPTURED + len(parts))
-    for index, part in enumerate([board, buffers, em.log, *em.program, *parts]):
-        b.store(part, b.word_at(context, index), align=8)
+    context = store_context(em, [board, buffers, em.log, *em.program, *parts])
     body = _emit_body(em, op, outside)
     with b.counted_loop(count, name="fiber") as fiber:
         _prepare(em, op, (context, board, buffers), body, fiber.index)
@@ -127,10 +128,7 @@ def _emit_body(em: KernelEmitter, op: FibersOp, outside: list[SSAValue]) -> Valu
     body = define(em.module, name, VOID, [("context", PTR), ("number", I64)])
     body.attributes.add("noinline")
     context, number = body.args
-    constants = {
-        v: em.get(v) for v in captured(op) if isinstance(em.get(v), ll.Constant)
-    }
-    inner = em.inside(body, constants)
+    inner = em.inside(body, constants(em, op))
     b = inner.builder
 
     def field(index: int, type_: Type) -> Value:
@@ -141,15 +139,7 @@ def _emit_body(em: KernelEmitter, op: FibersOp, outside: list[SSAValue]) -> Valu
     inner.program = [field(_PROGRAM + axis, I64) for axis in range(3)]
     skip = b.mul(number, _stride(op))
     inner.scratch = b.gep(buffers, [skip], source_etype=I8)
-    index = _CAPTURED
-    for value in outside:
-        parts: list[Value] = []
-        for part in flatten(em.get(value)):
-            if not isinstance(part, ll.Constant):
-                part = field(index, part.type)
-                index += 1
-            parts.append(part)
-        inner.set(value, rebuild(em.get(value), parts))
+    load_captured(em, inner, context, outside, _CAPTURED)
     own = b.word_at(board, b.add(number, 1))
     inner.fiber = (board, own)
     over = b.append_basic_block("over")

@@ -63,15 +63,12 @@ def emit_parallel(em: KernelEmitter, op: scf.ParallelOp) -> None:
     trips = extents[0]
     for extent in extents[1:]:
         trips = b.mul(trips, extent)
-    outside = [v for v in captured(op) if not _is_constant(em.get(v))]
-    parts = [part for value in outside for part in flatten(em.get(value))]
-    # Views of one array have parts in common.
-    parts = list(dict.fromkeys(each for each in parts if not _is_constant(each)))
+    outside, parts = captured_parts(em, op)
     scratch = b.gep(em.slot(WORKSPACE, PTR), [em.used], source_etype=I8)
     work = b.mul(trips, emit_nanoseconds(em, op))
     threads = _threads(em, trips, work)
     log = em.slot(WORKSPACE, PTR)
-    context = _store_context(em, [trips, threads, scratch, log, constant(0), *parts])
+    context = store_context(em, [trips, threads, scratch, log, constant(0), *parts])
     _deal(em, scratch, trips, threads)
     _fork(em, _emit_task(em, op, outside), context, threads, work)
 
@@ -109,7 +106,19 @@ def _stride(em: KernelEmitter) -> int:
     return _HEADER + em.scratch_bytes
 
 
-def _store_context(em: KernelEmitter, parts: list[Value]) -> Value:
+def captured_parts(
+    em: KernelEmitter, op: Operation
+) -> tuple[list[SSAValue], list[Value]]:
+    """What regions use from outside, but for constants, and all parts of that."""
+    outside = [v for v in captured(op) if not _is_constant(em.get(v))]
+    parts = [part for value in outside for part in flatten(em.get(value))]
+    # Views of one array have parts in common.
+    parts = dict.fromkeys(each for each in parts if not _is_constant(each))
+    return outside, list(parts)
+
+
+def store_context(em: KernelEmitter, parts: list[Value]) -> Value:
+    """Put values into the stack, for the function of a region."""
     b = em.builder
     context = b.stack_words(len(parts))
     for index, part in enumerate(parts):
@@ -204,12 +213,12 @@ def _emit_task(em: KernelEmitter, op: scf.ParallelOp, outside: list[SSAValue]) -
     if _only_calls(op):
         leave_as_it_is(task)
     args, dims, _, context = task.args
-    inner = em.inside(task, _constants(em, op))
+    inner = em.inside(task, constants(em, op))
     b = inner.builder
     words = [b.load(b.word_at(context, n), typ=I64) for n in (_TRIPS, _THREADS)]
     scratch = b.load(b.word_at(context, _SCRATCH), typ=PTR)
     inner.log = b.load(b.word_at(context, _LOG), typ=PTR)
-    _load_captured(em, inner, context, outside)
+    load_captured(em, inner, context, outside, _CAPTURED)
     first, count = b.load(args, typ=I64), b.load(dims, typ=I64)
     tiles = [one for one in op.body.block.ops if isinstance(one, ThreadTilesOp)]
     held = [set_up_tiles(inner, one) for one in tiles]
@@ -244,20 +253,26 @@ def _only_calls(op: scf.ParallelOp) -> bool:
     return not is_work and any(isinstance(each, BlockOp) for each in inside)
 
 
-def _constants(em: KernelEmitter, op: scf.ParallelOp) -> dict[SSAValue, Any]:
+def constants(em: KernelEmitter, op: Operation) -> dict[SSAValue, Any]:
+    """Constants that regions use from outside: each function has its own."""
     return {v: em.get(v) for v in captured(op) if _is_constant(em.get(v))}
 
 
-def _load_captured(
-    em: KernelEmitter, inner: KernelEmitter, context: Value, outside: list[SSAValue]
+def load_captured(
+    em: KernelEmitter,
+    inner: KernelEmitter,
+    context: Value,
+    outside: list[SSAValue],
+    first: int,
 ) -> None:
+    """Take `captured_parts`, which stand in a context from word ``first`` on."""
     b, loaded = inner.builder, dict[Value, Value]()
     for value in outside:
         like = em.get(value)
         parts: list[Value] = []
         for part in flatten(like):
             if not _is_constant(part) and part not in loaded:
-                field = b.word_at(context, _CAPTURED + len(loaded))
+                field = b.word_at(context, first + len(loaded))
                 loaded[part] = b.load(field, typ=part.type, align=8)
             parts.append(loaded.get(part, part))
         inner.set(value, rebuild(like, parts))

@@ -143,7 +143,7 @@ class Blocking:
 
     @property
     def is_skinny(self) -> bool:
-        """Whether streaming B pays (`gemv.py`, `dots.py`); libraries want panels."""
+        """Whether streaming B pays; libraries want panels."""
         if self.is_called:
             return False
         is_known = self.dtype in _SKINNY_DTYPES or self.arithmetic.instruction == "vnni"

@@ -24,16 +24,15 @@ from xetl.records import record
 from xetl_cpu.llvm import (
     I32,
     I64,
-    VOID,
     Builder,
     Function,
     Module,
     Type,
     Value,
+    begin,
     bits_of,
     const,
     convert,
-    define,
     parameters,
     vector,
 )
@@ -80,13 +79,10 @@ def define_copy(
 ) -> tuple[Function, Builder | None]:
     """Get the function of this name, or create it: then there is a builder too."""
     name = f"xetl_copy_{road}_{target.name}_{kind.name}"
-    known = module.globals.get(name)
-    if known is not None:
-        return known, None
-    function = define(module, name, VOID, params)
+    function, builder = begin(module, name, params)
     # Inlined into each caller it would only be compiled once more.
     function.attributes.add("noinline")
-    return function, Builder(function.append_basic_block("entry"))
+    return function, builder
 
 
 def groups_of(builder: Builder, majors: Value, group: int) -> Value:

@@ -13,18 +13,7 @@ these.  Their vectors are added up together, in a tree.
 from __future__ import annotations
 
 from xetl.records import record
-from xetl_cpu.llvm import (
-    I32,
-    I64,
-    VOID,
-    Builder,
-    Function,
-    Module,
-    Value,
-    const,
-    define,
-    vector,
-)
+from xetl_cpu.llvm import I32, I64, Function, Module, Value, begin, const, vector
 from xetl_cpu.microkernels.blocking import LOW_ROWS, Blocking
 from xetl_cpu.microkernels.streaming import STREAMING_PARAMETERS, Streamed, Streams
 from xetl_cpu.targets import Target
@@ -46,11 +35,9 @@ def emit_dots(module: Module, target: Target, blocking: Blocking) -> Function:
         f"xetl_dots_{target.name}_{blocking.dtype}_{blocking.arithmetic.name}"
         f"_{min(blocking.block_m, _ROWS + 1)}_ld{blocking.ldc}"
     )
-    known = module.globals.get(name)
-    if known is not None:
-        return known
-    function = define(module, name, VOID, STREAMING_PARAMETERS)
-    builder = Builder(function.append_basic_block("entry"))
+    function, builder = begin(module, name, STREAMING_PARAMETERS)
+    if builder is None:
+        return function
     strip = min(blocking.block_m, _ROWS)
     most = min(_COLUMNS, blocking.lanes, target.vector_registers // 2 // strip)
     columns = 1 << most.bit_length() - 1

@@ -27,14 +27,13 @@ from xetl.records import record
 from xetl_cpu.llvm import (
     I32,
     I64,
-    VOID,
     Builder,
     Function,
     Module,
     Type,
     Value,
+    begin,
     const,
-    define,
     ir,
     vector,
 )
@@ -98,11 +97,9 @@ def emit_block_gemm(
         f"_{blocking.mr}x{blocking.nr}"
         f"_m{blocking.mc}u{blocking.unroll}_ld{blocking.ldc}_{out or 'scratch'}"
     )
-    known = module.globals.get(name)
-    if known is not None:
-        return known
-    function = define(module, name, VOID, block_gemm_parameters(out))
-    builder = Builder(function.append_basic_block("entry"))
+    function, builder = begin(module, name, block_gemm_parameters(out))
+    if builder is None:
+        return function
     _emit_loops(builder, blocking, function, out)
     builder.ret_void()
     return function

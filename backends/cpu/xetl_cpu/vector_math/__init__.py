@@ -6,7 +6,7 @@ Errors are stated in units in the last place (ulp) of the true result.
 from collections.abc import Callable
 from typing import Any
 
-from xetl_cpu.llvm import Builder, Function, Module, Value, define, element_type, vector
+from xetl_cpu.llvm import Builder, Function, Module, Value, begin, element_type, vector
 from xetl_cpu.targets import Target
 from xetl_cpu.vector_math.exponentials import erf, exp, exp2, log, log2, power, tanh
 from xetl_cpu.vector_math.lanes import FORMATS, Lanes
@@ -49,22 +49,19 @@ def emit_math(
         lanes: a power of two.
     """
     label = f"xetl_{name}_{dtype}x{lanes}_{target.name}"
-    known = module.globals.get(label)
-    if known is not None:
-        return known
-    form = FORMATS[dtype]
     inputs = ("x", "y") if name == "pow" else ("x",)
     type_ = vector(element_type(dtype), lanes)
-    function = define(module, label, type_, [(each, type_) for each in inputs])
+    function, builder = begin(module, label, [(x, type_) for x in inputs], type_)
+    if builder is None:
+        return function
     function.attributes.add("alwaysinline")
-    builder = Builder(function.append_basic_block("entry"))
     arguments: list[Value] = list(function.args)
     if lanes > target.lanes(dtype):
         half = emit_math(module, target, name, dtype, lanes // 2)
         builder.ret(_halves(builder, half, arguments))
     else:
         formula = FUNCTIONS[name]
-        builder.ret(formula(Lanes(builder, target, form, lanes), *arguments))
+        builder.ret(formula(Lanes(builder, target, FORMATS[dtype], lanes), *arguments))
     return function
 
 

@@ -22,8 +22,8 @@ from xetl_cpu.llvm import (
     Function,
     Module,
     Value,
+    begin,
     const,
-    define,
     ir,
     vector,
 )
@@ -162,13 +162,11 @@ def emit_reduce_huge(module: Module, lanes: Lanes) -> Function:
     """
     count = lanes.count
     name = f"xetl_reduce_huge_x{count}"
-    known = module.globals.get(name)
-    if known is not None:
-        return known
     pair = ir.LiteralStructType([vector(I64, count), vector(F64, count)])
-    function = define(module, name, pair, [("x", vector(F64, count))])
+    function, builder = begin(module, name, [("x", vector(F64, count))], pair)
+    if builder is None:
+        return function
     function.attributes.add("noinline")
-    builder = Builder(function.append_basic_block("entry"))
     one = _emit_reduce_one(module)
     x, rest = builder.stack_array(F64, count), builder.stack_array(F64, count)
     quadrants = builder.stack_array(I64, count)
@@ -204,13 +202,11 @@ def _table(module: Module) -> Value:
 
 def _emit_reduce_one(module: Module) -> Function:
     """The scalar: ``{i64, f64} reduce(f64)``."""
-    known = module.globals.get("xetl_reduce_huge_one")
-    if known is not None:
-        return known
     pair = ir.LiteralStructType([I64, F64])
-    function = define(module, "xetl_reduce_huge_one", pair, [("x", F64)])
+    function, builder = begin(module, "xetl_reduce_huge_one", [("x", F64)], pair)
+    if builder is None:
+        return function
     function.attributes.add("noinline")
-    builder = Builder(function.append_basic_block("entry"))
     bits = builder.bitcast(function.args[0], I64)
     turn = _turn(builder, bits)
     # Half a quadrant more, so that what is left is centred on 0.
