@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Hashable, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -238,6 +238,22 @@ class Builder:
         end = scf.YieldOp()
         self.add(scf.IfOp(condition, [], Region(Block([end]))))
         return type(self)(InsertPoint.before(end), self.location)
+
+
+def move_before(ops: Iterable[Operation], place: Operation) -> None:
+    """Take operations from where they stand, in front of another one."""
+    block = place.parent
+    assert block is not None
+    for op in list(ops):
+        op.detach()
+        block.insert_op_before(op, place)
+
+
+def move_to_end(ops: Iterable[Operation], block: Block) -> None:
+    """Take operations from where they stand, to the end of a block."""
+    for op in list(ops):
+        op.detach()
+        block.add_op(op)
 
 
 def _is(index: Index, number: int) -> bool:

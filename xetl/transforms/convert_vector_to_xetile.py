@@ -49,18 +49,6 @@ def _is_product(op: vector.ContractOp) -> bool:
     return same and is_float(element) == is_float(op.result.type)
 
 
-def _is_turned(op: vector.TransposeOp) -> bool:
-    return op.dims == (1, 0)
-
-
-def _gives_matrix(op: vector.BroadcastOp) -> bool:
-    return len(shape_of(op.result.type)) == 2
-
-
-def _takes_matrix(op: vector.MultiReductionOp) -> bool:
-    return len(shape_of(op.source.type)) == 2 and bool(op.dims)
-
-
 def _where(condition: Callable[[Any], bool], rule: Rule) -> Rule:
     """A rule for the operations that fulfil a condition."""
 
@@ -74,9 +62,14 @@ _RULES: dict[type[Operation], Rule] = {
     vector.TransferReadOp: transfers.read,
     vector.TransferWriteOp: transfers.write,
     vector.ContractOp: _where(_is_product, reductions.contract),
-    vector.TransposeOp: _where(_is_turned, shapes.transpose),
-    vector.BroadcastOp: _where(_gives_matrix, shapes.broadcast),
-    vector.MultiReductionOp: _where(_takes_matrix, reductions.multi_reduction),
+    vector.TransposeOp: _where(lambda op: op.dims == (1, 0), shapes.transpose),
+    vector.BroadcastOp: _where(
+        lambda op: len(shape_of(op.result.type)) == 2, shapes.broadcast
+    ),
+    vector.MultiReductionOp: _where(
+        lambda op: len(shape_of(op.source.type)) == 2 and bool(op.dims),
+        reductions.multi_reduction,
+    ),
 }
 
 

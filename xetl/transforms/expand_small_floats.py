@@ -273,7 +273,7 @@ class ExpandSmallFloatsPass(Pass):
         conversions = [(each, _conversion(each)) for each in op.walk()]
         for each, make in conversions:
             if make is not None:
-                _replace(each, make)
+                Rewriter.replace_op(each, [], [make(Builder.before(each))])
         as_codes = retyping(_as_code)
         for each in op.walk():
             retype(each, as_codes)
@@ -374,10 +374,6 @@ def _conversion(op: Operation) -> Callable[[Builder], SSAValue] | None:
     ):
         return lambda build: op.source
     return None
-
-
-def _replace(op: Operation, make: Callable[[Builder], SSAValue]) -> None:
-    Rewriter.replace_op(op, [], [make(Builder.before(op))])
 
 
 # Types ------------------------------------------------------------------------------

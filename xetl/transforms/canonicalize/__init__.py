@@ -18,12 +18,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from xdsl.dialects.builtin import ModuleOp, f32, f64
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.rewriter import Rewriter
 
 from xetl.analysis.memory import is_dead, is_second_barrier
 from xetl.dialects.base import element_type
 from xetl.dialects.upstream import arith, memref, scf
+from xetl.ir.builder import move_before
 from xetl.ir.passes import Pass
 from xetl.transforms.canonicalize.folding import (
     ARITHMETIC_FOLDS,
@@ -162,18 +163,10 @@ def _inline(op: Operation, region: Region) -> Operation:
     yielded = list(last.operands) if last is not None else []
     if last is not None:
         Rewriter.erase_op(last)
-    first = _move_before(body, op)
+    first = body.first_op
+    move_before(body.ops, op)
     _replace(op, yielded)
     return first or following or op
-
-
-def _move_before(body: Block, op: Operation) -> Operation | None:
-    first = body.first_op
-    assert op.parent is not None
-    for inner in list(body.ops):
-        inner.detach()
-        op.parent.insert_op_before(inner, op)
-    return first
 
 
 def _replace(op: Operation, values: Iterable[SSAValue]) -> Operation:

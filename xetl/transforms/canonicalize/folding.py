@@ -141,6 +141,10 @@ _ROWS: tuple[tuple[Arithmetic, int | None, type[Operation], type[Operation]], ..
 BINARY: dict[type[Operation], tuple[Arithmetic, int | None]] = {
     op: (compute, neutral) for compute, neutral, *ops in _ROWS for op in ops
 }
+AS_ARITH: dict[type[Operation], Callable[..., Operation]] = {
+    of_index: of_arith for _, _, of_arith, of_index in _ROWS
+}
+"""For operations of `index` those of `arith`."""
 COMMUTATIVE = {ADD, MUL, AND, OR, XOR, MAXU}
 ZERO_WITH_ITSELF = {SUB, XOR}
 SAME_WITH_ITSELF = {AND, OR, MAXS, MINS, MAXU, MINU}

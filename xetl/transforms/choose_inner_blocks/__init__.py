@@ -12,24 +12,45 @@ before: %v = xetile.load_tile %t : tile<32x32xf16> -> vector<32x32xf16>
         %c = xetile.tile_mma %v, ...
 after:  %v = xetile.load_tile %t : tile<32x32xf16, inner_blocks = [8, 16]>
                                    -> vector<4x2x8x16xf16>
+
+The plan says new types, and packs where two block sizes meet.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import ModuleOp, StringAttr
-from xdsl.ir import Operation
+from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, StringAttr, VectorType
+from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from xetl.devices import Device, find_device
+from xetl.analysis.axes import Slice, count_blocks, is_matrix
+from xetl.devices import DEVICES, Block, Device, find_device
+from xetl.dialects import xetile
+from xetl.dialects.base import dense_i64, vector_type
 from xetl.dialects.kernel_attributes import LEVEL, WORKGROUP
-from xetl.dialects.upstream import func, gpu
+from xetl.dialects.literals import make_splat, splat_value
+from xetl.dialects.upstream import arith, func, gpu
 from xetl.dialects.walk import operations_in
+from xetl.dialects.xetile.verifiers import packed_shape, transposed_axes
 from xetl.ir.passes import Pass
-from xetl.transforms.choose_inner_blocks.block_constraints import is_uniform
-from xetl.transforms.choose_inner_blocks.plan import make_plan, types_to_unblock
-from xetl.transforms.choose_inner_blocks.rewrite import DEVICE, carry_out
+from xetl.transforms.choose_inner_blocks.block_constraints import (
+    ACCESSES,
+    Form,
+    is_block_access,
+    is_uniform,
+    legal_blocks,
+)
+from xetl.transforms.choose_inner_blocks.plan import (
+    Definition,
+    Plan,
+    TilePlan,
+    make_plan,
+    types_to_unblock,
+)
+from xetl.transforms.diagnostics import remark
+from xetl.transforms.stages import XETILE, StageSpec, register_stage
 from xetl.transforms.unblock_values import unblock, unblocked_tile
 
 
@@ -88,3 +109,206 @@ def merge_uniform(copies: Copies) -> None:
             first = kept.setdefault(op.results[0].type, op)
             if first is not op:
                 Rewriter.replace_op(op, [], [first.results[0]])
+
+
+def carry_out(plan: Plan) -> None:
+    """Change a function as planned."""
+    for op, reason in plan.unblocked.items():
+        op.attributes[UNBLOCKED] = StringAttr(reason)
+        remark(op, "blocks", f"left whole: {reason}")
+    give_each_access_its_tile(plan.tiles)
+    for op in plan.ops:
+        _convert_operands(op, plan)
+    for definition in plan.definitions():
+        _convert_definition(definition, plan)
+    for op in plan.ops:
+        _adapt(op, plan.forms[op])
+    # Types come last: until then each value has its plain one.
+    for definition in plan.definitions():
+        _retype(definition.value, definition.block)
+    retype_tiles(plan.tiles)
+
+
+def _convert_operands(op: Operation, plan: Plan) -> None:
+    point = InsertPoint.before(op)
+    for index, wanted in enumerate(plan.forms[op].operands):
+        value = op.operands[index]
+        if is_matrix(value.type) and plan.chosen(value) != wanted:
+            new = _converted(value, plan.chosen(value), wanted, point, op)
+            op.operands[index] = new
+
+
+def _convert_definition(definition: Definition, plan: Plan) -> None:
+    """Bring what is defined to the blocks that its readers share."""
+    value, shared = definition.value, plan.chosen(definition.value)
+    if shared == definition.block or not value.uses:
+        return
+    readers = list(value.uses)
+    owner = value.owner
+    if isinstance(owner, Operation):
+        point, at = InsertPoint.after(owner), owner
+    else:
+        point, at = InsertPoint.at_start(owner), plan.function
+    new = _converted(value, definition.block, shared, point, at)
+    for use in readers:
+        use.operation.operands[use.index] = new
+
+
+def _converted(
+    value: SSAValue,
+    have: Block | None,
+    want: Block | None,
+    point: InsertPoint,
+    at: Operation,
+) -> SSAValue:
+    """The same value in other blocks.
+
+    ``value`` still has the type of a matrix; it gets its blocks in the end.
+    """
+    flat = vector_type(value)
+    ops: list[Operation] = []
+    if have is not None:
+        properties = {"inner_blocks": dense_i64(have)}
+        unpack = xetile.TileUnpackOp.create(
+            operands=[value], result_types=[flat], properties=properties
+        )
+        ops.append(unpack)
+        value = unpack.result
+    if want is not None:
+        ops.append(xetile.TilePackOp(value, want))
+    for op in ops:
+        op.location = at.location
+    Rewriter.insert_op(ops, point)
+    return ops[-1].results[0]
+
+
+def _retype(value: SSAValue, block: Block | None) -> None:
+    if block is None:
+        return
+    new = VectorType(
+        vector_type(value).element_type,
+        packed_shape(vector_type(value).get_shape(), block),
+    )
+    Rewriter.replace_value_with_new_type(value, new)
+
+
+def _adapt(op: Operation, form: Form) -> None:
+    """Change what an operation says of the shapes it works on."""
+    block = form.results[0] if form.results else None
+    if block is None:
+        return
+    if isinstance(op, xetile.TileReduceOp):
+        op.reduction_dims = _of_blocks(op.dims)
+    elif isinstance(op, xetile.TileBroadcastOp):
+        op.broadcast_dims = _of_blocks(op.dims)
+    elif isinstance(op, xetile.TileTransposeOp):
+        op.permutation = dense_i64(transposed_axes(4))
+    elif isinstance(op, Slice):
+        count_blocks(op, block)
+    elif isinstance(op, arith.ConstantOp):
+        number, flat = splat_value(op.value), vector_type(op.result)
+        assert number is not None
+        shape = packed_shape(flat.get_shape(), block)
+        op.properties["value"] = make_splat(
+            number, VectorType(flat.element_type, shape)
+        )
+
+
+def _of_blocks(dims: Sequence[int]) -> DenseArrayBase:
+    """A dimension of a matrix is one of its blocks, and one inside of them."""
+    return dense_i64([*dims, *(dim + 2 for dim in dims)])
+
+
+_Copies = dict[tuple[SSAValue, Block | None], SSAValue]
+
+
+def give_each_access_its_tile(plan: TilePlan) -> None:
+    """Copy the description where an access has other blocks than the tile."""
+    copies: _Copies = {}
+    for op, block in plan.of_access.items():
+        for index, value in enumerate(op.operands):
+            if isinstance(value.type, xetile.TileType) and plan.of_tile[value] != block:
+                op.operands[index] = _copy(value, block, copies)
+
+
+def _copy(tile: SSAValue, block: Block | None, copies: _Copies) -> SSAValue:
+    """The same tile in other blocks; only what no loop carries is copied."""
+    known = copies.get((tile, block))
+    if known is not None:
+        return known
+    op = tile.owner
+    assert isinstance(op, xetile.InitTileOp | xetile.UpdateTileOffsetOp)
+    new = op.clone()
+    new.location = op.location
+    if isinstance(new, xetile.UpdateTileOffsetOp) and isinstance(
+        op, xetile.UpdateTileOffsetOp
+    ):
+        new.operands[0] = _copy(op.tile, block, copies)
+    Rewriter.insert_op(new, InsertPoint.after(op))
+    copies[tile, block] = _retype_tile(new.result, block)
+    return copies[tile, block]
+
+
+def retype_tiles(plan: TilePlan) -> None:
+    """Give each tile its blocks."""
+    for tile, block in plan.of_tile.items():
+        _retype_tile(tile, block)
+
+
+def _retype_tile(tile: SSAValue, block: Block | None) -> SSAValue:
+    old = xetile.tile_type(tile)
+    new = old.replace(inner_blocks=block or ())
+    return tile if new == old else Rewriter.replace_value_with_new_type(tile, new)
+
+
+DEVICE = "xetile.device"
+"""On the module: for which device the blocks were chosen."""
+UNBLOCKED = "xetile.unblocked"
+"""On an operation that should work in blocks and does not: the reason."""
+
+
+def works_in_legal_blocks(op: Operation) -> str | None:
+    """Memory is accessed, and matrices are multiplied, in blocks of the device."""
+    if UNBLOCKED in op.attributes:
+        return None
+    if isinstance(op, xetile.TileMmaOp):
+        rank = vector_type(op.a).get_num_dims()
+        return None if rank == 4 else "`xetile.tile_mma` works on plain values"
+    if not isinstance(
+        op, xetile.LoadTileOp | xetile.StoreTileOp | xetile.PrefetchTileOp
+    ):
+        return None
+    if not is_block_access(op):
+        return None
+    return _problem_with(op, xetile.tile_type(op.tile))
+
+
+def _problem_with(op: Operation, type_: xetile.TileType) -> str | None:
+    blocks, device = type_.inner_blocks, _device_of(op)
+    if blocks is None:
+        return f"`{op.name}` has a tile without inner_blocks"
+    if device is None:
+        return f"`{op.name}` has blocks, but the module has no `{DEVICE}`"
+    if blocks in legal_blocks(type_, ACCESSES[type(op)], device):
+        return None
+    return f"`{op.name}` has blocks {list(blocks)}, which {device.name} cannot move"
+
+
+def _device_of(op: Operation) -> Device | None:
+    above: Operation | None = op
+    while above is not None:
+        name = above.attributes.get(DEVICE)
+        if isinstance(name, StringAttr):
+            return DEVICES.get(name.data)
+        above = above.parent_op()
+    return None
+
+
+BLOCKED = register_stage(
+    StageSpec(
+        "xetile-blocked",
+        XETILE.dialects,
+        XETILE.operations,
+        (*XETILE.rules, works_in_legal_blocks),
+    )
+)

@@ -35,7 +35,7 @@ from xdsl.rewriter import Rewriter
 from xetl.dialects import xetile
 from xetl.dialects.base import element_type, ints_of, vector_type, with_element
 from xetl.dialects.kernel_attributes import LEVEL, WORKGROUP
-from xetl.dialects.literals import make_splat, splat_value
+from xetl.dialects.literals import splat_value
 from xetl.dialects.reduction_kinds import identity_of, sums_run_in
 from xetl.dialects.upstream import arith, func, gpu, memref, vector
 from xetl.dialects.walk import operations_in
@@ -97,7 +97,7 @@ def _read(
 def _padding(padding: Attribute | None, type_: Attribute, build: Builder) -> SSAValue:
     number = 0 if padding is None else splat_value(padding)
     assert number is not None
-    return build.insert(arith.ConstantOp(make_splat(number, type_), type_))
+    return build.constant(number, type_)
 
 
 # Scattered tiles --------------------------------------------------------------------
@@ -172,7 +172,7 @@ def multiply(op: xetile.TileMmaOp, build: Builder) -> SSAValue:
     wide = f32 if isinstance(element, Float16Type | BFloat16Type) else element
     type_ = VectorType(wide, result.shape)
     a, b = _sides(op, wide, build)
-    acc = _constant(0, type_, build) if op.c is None else _extended(op.c, wide, build)
+    acc = build.constant(0, type_) if op.c is None else _extended(op.c, wide, build)
     product = vector.ContractOp(a, b, acc, _MAPS, _ITERATORS)
     return _truncated(build.insert(product), element, build)
 
@@ -225,7 +225,7 @@ def reduce(op: xetile.TileReduceOp, build: Builder) -> SSAValue:
     shape = vector_type(value).get_shape()
     kept = [extent for dim, extent in enumerate(shape) if dim not in dims]
     type_ = VectorType(wide, kept) if kept else wide
-    start = _constant(identity_of(kind, wide), type_, build)
+    start = build.constant(identity_of(kind, wide), type_)
     found = build.insert(vector.MultiReductionOp(value, start, kind, dims))
     full = VectorType(wide, op.result.type.shape)
     shaped = vector.ShapeCastOp if kept else vector.BroadcastOp
@@ -242,10 +242,6 @@ def _in_groups(
     shape[dim : dim + 1] = [shape[dim] // size, size]
     type_ = VectorType(vector_type(value).element_type, shape)
     return build.insert(vector.ShapeCastOp(value, type_)), (dim + 1,)
-
-
-def _constant(number: float, type_: Attribute, build: Builder) -> SSAValue:
-    return build.insert(arith.ConstantOp(make_splat(number, type_), type_))
 
 
 def _extended(value: SSAValue, wide: Attribute, build: Builder) -> SSAValue:

@@ -16,6 +16,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from xetl.dialects.base import vector_type
 from xetl.dialects.xetile import TileType
+from xetl.ir.builder import move_to_end
 from xetl.ir.conversion import Carried
 from xetl.language.distribution import Layout, whole
 from xetl.transforms.distribute_to_subgroups.context import (
@@ -106,9 +107,7 @@ class Distributor:
         """Move the operations of a block to the open one, and replace them there."""
         target = self.team.point.block
         operations = list(block.ops)[:-1]
-        for op in operations:
-            op.detach()
-            target.add_op(op)
+        move_to_end(operations, target)
         self.run(operations)
         self.team.point = InsertPoint.at_end(target)
 

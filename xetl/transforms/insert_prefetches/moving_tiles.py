@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
+from xetl.analysis.control_flow import yielded
 from xetl.analysis.memory import is_pure
 from xetl.dialects.base import Index
 from xetl.dialects.memref_layout import constant_index
@@ -86,9 +87,8 @@ def moving_tile(tile: SSAValue, loop: scf.ForOp) -> MovingTile | None:
 
 def _carried(tile: BlockArgument, moved: Offsets, loop: scf.ForOp) -> MovingTile | None:
     """A tile that the loop carries, if it moves on by constants."""
-    last, step = loop.body.block.last_op, constant_index(loop.step)
-    assert last is not None
-    following, on = _unmoved(last.operands[tile.index - 1])
+    step = constant_index(loop.step)
+    following, on = _unmoved(yielded(tile.block)[tile.index - 1])
     start, before = _unmoved(loop.init_args[tile.index - 1])
     if following is not tile or on is None or before is None or not step:
         return None

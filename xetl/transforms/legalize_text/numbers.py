@@ -36,7 +36,6 @@ from xetl.dialects.upstream.arith import (
 from xetl.dialects.upstream.elementwise import is_float
 from xetl.dialects.upstream.math import (
     ClampfOp,
-    FloatTestOp,
     FpowiOp,
     IsfiniteOp,
     IsinfOp,
@@ -44,11 +43,8 @@ from xetl.dialects.upstream.math import (
     SincosOp,
 )
 from xetl.ir.builder import Builder, upper_half
+from xetl.transforms.canonicalize.folding import AS_ARITH
 from xetl.transforms.rewriting import Rule, Values
-
-
-def _isnan(b: Builder, op: FloatTestOp) -> Values:
-    return [b.insert(arith.CmpfOp("uno", op.operand, op.operand))]
 
 
 def _against_infinity(predicate: str) -> Rule:
@@ -83,10 +79,6 @@ def _addui_extended(b: Builder, op: AdduiExtendedOp) -> Values:
 def _mul_extended(b: Builder, op: ExtendedProductOp) -> Values:
     low = b.insert(arith.MuliOp(op.lhs, op.rhs))
     return [low, upper_half(b, op.lhs, op.rhs, type(op) is MulsiExtendedOp)]
-
-
-def _poison(b: Builder, op: ub.PoisonOp) -> Values:
-    return [b.constant(0, op.result.type)]
 
 
 def _column(b: Builder, value: SSAValue) -> SSAValue:
@@ -136,10 +128,6 @@ def _outerproduct(b: Builder, op: vector.OuterproductOp) -> Values:
     if op.acc is not None:
         found = b.insert(plus(found, op.acc))
     return [found]
-
-
-def _splat(b: Builder, op: vector.SplatOp) -> Values:
-    return [b.insert(vector.BroadcastOp(op.input, op.result.type))]
 
 
 def _position(b: Builder, given: SSAValue | None) -> list[SSAValue | int]:
@@ -196,10 +184,6 @@ _AFFINE = {
 }
 
 
-def _apply(b: Builder, op: affine.ApplyOp) -> Values:
-    return [_evaluate(b, op, op.map.data.results[0])]
-
-
 def _extreme(b: Builder, op: affine.MinOp | affine.MaxOp) -> Values:
     choose = arith.MinsiOp if isinstance(op, affine.MinOp) else arith.MaxsiOp
     found, *others = [_evaluate(b, op, each) for each in op.map.data.results]
@@ -208,28 +192,6 @@ def _extreme(b: Builder, op: affine.MinOp | affine.MaxOp) -> Values:
     return [found]
 
 
-_BINARY: dict[type[Operation], Any] = {
-    index.AddOp: arith.AddiOp,
-    index.SubOp: arith.SubiOp,
-    index.MulOp: arith.MuliOp,
-    index.DivsOp: arith.DivsiOp,
-    index.DivuOp: arith.DivuiOp,
-    index.CeildivsOp: arith.CeildivsiOp,
-    index.CeildivuOp: arith.CeildivuiOp,
-    index.FloordivsOp: arith.FloordivsiOp,
-    index.RemsOp: arith.RemsiOp,
-    index.RemuOp: arith.RemuiOp,
-    index.MaxsOp: arith.MaxsiOp,
-    index.MaxuOp: arith.MaxuiOp,
-    index.MinsOp: arith.MinsiOp,
-    index.MinuOp: arith.MinuiOp,
-    index.ShlOp: arith.ShliOp,
-    index.ShrsOp: arith.ShrsiOp,
-    index.ShruOp: arith.ShruiOp,
-    index.AndOp: arith.AndiOp,
-    index.OrOp: arith.OriOp,
-    index.XorOp: arith.XoriOp,
-}
 _CASTS: dict[type[Operation], Any] = {
     index.CastsOp: arith.IndexCastOp,
     index.CastuOp: arith.IndexCastuiOp,
@@ -237,7 +199,7 @@ _CASTS: dict[type[Operation], Any] = {
 _INDEX_BITS = 64
 
 INDEX_OPERATIONS: tuple[type[Operation], ...] = (
-    *_BINARY,
+    *AS_ARITH,
     *_CASTS,
     index.ConstantOp,
     index.BoolConstantOp,
@@ -259,15 +221,11 @@ def as_arith(op: Operation) -> Operation:
         return arith.ConstantOp.index(_INDEX_BITS)
     if type(op) in _CASTS:
         return _CASTS[type(op)](op.operands[0], op.results[0].type)
-    return _BINARY[type(op)](*op.operands)
-
-
-def _index(b: Builder, op: Operation) -> Values:
-    return [b.insert(as_arith(op))]
+    return AS_ARITH[type(op)](*op.operands)
 
 
 RULES: dict[type[Operation], Rule] = {
-    IsnanOp: _isnan,
+    IsnanOp: lambda b, op: [b.insert(arith.CmpfOp("uno", op.operand, op.operand))],
     IsinfOp: _against_infinity("oeq"),
     IsfiniteOp: _against_infinity("olt"),
     ClampfOp: _clampf,
@@ -276,16 +234,18 @@ RULES: dict[type[Operation], Rule] = {
     AdduiExtendedOp: _addui_extended,
     MulsiExtendedOp: _mul_extended,
     MuluiExtendedOp: _mul_extended,
-    ub.PoisonOp: _poison,
+    ub.PoisonOp: lambda b, op: [b.constant(0, op.result.type)],
     vector.InterleaveOp: _interleave,
     vector.DeinterleaveOp: _deinterleave,
     vector.OuterproductOp: _outerproduct,
-    vector.SplatOp: _splat,
+    vector.SplatOp: lambda b, op: [
+        b.insert(vector.BroadcastOp(op.input, op.result.type))
+    ],
     vector.ExtractelementOp: _extractelement,
     vector.InsertelementOp: _insertelement,
     vector.ToElementsOp: _to_elements,
-    **dict.fromkeys(INDEX_OPERATIONS, _index),
-    affine.ApplyOp: _apply,
+    **dict.fromkeys(INDEX_OPERATIONS, lambda b, op: [b.insert(as_arith(op))]),
+    affine.ApplyOp: lambda b, op: [_evaluate(b, op, op.map.data.results[0])],
     affine.MinOp: _extreme,
     affine.MaxOp: _extreme,
 }

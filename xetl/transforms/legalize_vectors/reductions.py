@@ -94,10 +94,6 @@ def _reduce(
     return [value]
 
 
-def _reduction(b: Builder, op: vector.ReductionOp) -> Values:
-    return _reduce(b, op, [0])
-
-
 def multi_reduction(b: Builder, op: vector.MultiReductionOp) -> Values | None:
     """Reduce some dimensions of a vector of any rank."""
     if len(shape_of(op.source.type)) == 3 and op.dims == LEADING and _is_identity(op):
@@ -176,7 +172,7 @@ def _ordered(
 
 
 RULES: dict[type[Operation], Rule] = {
-    vector.ReductionOp: _reduction,
+    vector.ReductionOp: lambda b, op: _reduce(b, op, [0]),
     vector.MultiReductionOp: multi_reduction,
     vector.ContractOp: contract,
 }

@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
+from xetl.analysis.control_flow import yielded
 from xetl.dialects.base import Index
 from xetl.dialects.upstream import arith, scf
 from xetl.dialects.xetile import InitTileOp, UpdateTileOffsetOp, tile_type
@@ -72,9 +73,7 @@ def _steps_of_tile(tile: Index, loop: Operation) -> tuple[int, ...] | None:
         return None
     if tile.block is not loop.body.block:
         return None
-    end = tile.block.last_op
-    assert end is not None
-    after = region_of(end.operands[tile.index - 1])
+    after = region_of(yielded(tile.block)[tile.index - 1])
     if after is None or after.matrix != (tile,):
         return None
     steps = [
@@ -274,9 +273,7 @@ def _growth(value: SSAValue | None, loop: Operation) -> Residue | None:
     if value.index == 0:
         step = integer_of(loop.step)
         return None if step is None else Residue(None, step, 0)
-    end = value.block.last_op
-    assert end is not None
-    after = _residue_of(offset_of(end.operands[value.index - 1]))
+    after = _residue_of(offset_of(yielded(value.block)[value.index - 1]))
     if after is None or after.symbol is not value:
         return None
     return Residue(None, after.constant, after.modulus)

@@ -127,9 +127,6 @@ class _Search:
                     self._turned[other] = self._turned[node] != edge.turns
                     waiting.append(other)
 
-    def _counted(self, node: Node, layout: Layout) -> Layout:
-        return counted(layout, self._turned[node])
-
     # Growing --------------------------------------------------------------------------
 
     def _seeds(self) -> list[Node]:
@@ -137,7 +134,9 @@ class _Search:
         seeds = [node for node in self._nodes if node.given is not None]
         for node in seeds:
             assert node.given is not None
-            self._label(node, self._counted(node, node.given.layout), node.given)
+            self._label(
+                node, counted(node.given.layout, self._turned[node]), node.given
+            )
         return seeds
 
     def _label(self, node: Node, layout: Layout, origin: Given | None) -> None:

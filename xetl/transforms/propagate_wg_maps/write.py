@@ -12,7 +12,7 @@ from dataclasses import replace
 from math import prod
 
 from xdsl.dialects.builtin import FileLineColLoc
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from xetl.dialects import xetile
 from xetl.dialects.base import vector_type
@@ -309,11 +309,7 @@ def _place(given: Given) -> str:
 def _described(value: SSAValue) -> str:
     type_ = vector_type(value)
     shape = "x".join(map(str, type_.get_shape()))
-    return f"a value of {shape} {_element(type_.element_type)}"
-
-
-def _element(type_: Attribute) -> str:
-    return str(type_)
+    return f"a value of {shape} {type_.element_type!s}"
 
 
 def _shown(layout: Layout) -> str:

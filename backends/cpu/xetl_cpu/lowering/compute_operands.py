@@ -29,6 +29,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, ModuleOp, StridedLa
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from xetl.analysis.affine import is_defined_outside
+from xetl.analysis.control_flow import yielded
 from xetl.dialects.base import vector_type
 from xetl.dialects.memref_layout import constant_index
 from xetl.dialects.upstream import memref, scf, vector
@@ -92,10 +93,9 @@ def _in_loop(loop: scf.ForOp, programs: scf.ParallelOp) -> None:
 
 def _count_tiles(loop: scf.ForOp) -> None:
     """Tiles that the loop moves by its step are made at its counter instead."""
-    last, (counter, *carried) = loop.body.block.last_op, loop.body.block.args
-    assert last is not None
+    counter, *carried = loop.body.block.args
     step = constant_index(loop.step)
-    for tile, start, end in zip(carried, loop.init_args, last.operands):
+    for tile, start, end in zip(carried, loop.init_args, yielded(loop.body.block)):
         init, update = start.owner, end.owner
         if not isinstance(init, InitTileOp) or init.indices is not None:
             continue

@@ -62,8 +62,8 @@ from xetl_cpu.lowering.place_values import (
     REGISTERS,
     is_coordinate_swap,
     is_free,
+    lanes_of,
 )
-from xetl_cpu.lowering.stream_lanes import lanes_of
 from xetl_cpu.lowering.tiles import is_non_negative, may_write
 from xetl_cpu.targets import find_target
 

@@ -26,6 +26,7 @@ from xetl.dialects.base import memref_type
 from xetl.dialects.memref_layout import constant_index
 from xetl.dialects.upstream import arith, memref, scf, vector
 from xetl.dialects.walk import operations_in
+from xetl.ir.builder import move_before
 from xetl.ir.passes import Pass
 from xetl.records import record
 from xetl_cpu.lowering.tiles import may_alias, root
@@ -69,9 +70,7 @@ def _fuse_in(block: Block) -> None:
     for op in list(block.ops):
         if isinstance(op, scf.ForOp) and _rows(op) is not None:
             if first is not None and _may_fuse(first, op):
-                for each in between:
-                    each.detach()
-                    block.insert_op_before(each, first)
+                move_before(between, first)
                 _append(first, op)
             else:
                 first = op if constant_index(op.upper_bound) is not None else None

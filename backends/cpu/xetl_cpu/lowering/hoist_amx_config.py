@@ -26,6 +26,7 @@ from xdsl.rewriter import Rewriter
 from xetl.dialects.upstream import memref, scf
 from xetl.dialects.walk import operations_in
 from xetl.dialects.xsmm import TileConfigDispatchOp, TileConfigOp
+from xetl.ir.builder import move_before
 from xetl.ir.passes import Pass
 from xetl.records import record
 from xetl_cpu.dialect import ThreadTilesOp
@@ -130,14 +131,11 @@ def _to_thread(body: Block, pair: _Pair) -> None:
     kernels: list[SSAValue] = [pair.setup.kernel, pair.reset.kernel]
     loop = body.parent_op()
     assert loop is not None
-    block = loop.parent_block()
-    assert block is not None
     _drop(pair)
     for kernel in kernels:
         dispatch = kernel.owner
         if isinstance(dispatch, Operation) and _task_of(dispatch) is body:
-            dispatch.detach()
-            block.insert_op_before(dispatch, loop)
+            move_before([dispatch], loop)
     first = body.first_op
     assert first is not None
     tiles = ThreadTilesOp(*kernels)

@@ -22,6 +22,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xetl.dialects.upstream import func, memref, scf
 from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import TileType
+from xetl.ir.builder import move_before
 from xetl.ir.passes import Pass
 from xetl.transforms.cse import merge_equal
 
@@ -49,10 +50,7 @@ def _hoist(loop: scf.ParallelOp | scf.ForOp) -> None:
     body = loop.body.block
     for op in list(body.ops):
         if _is_scalar_code(op) and not any(_inside(v, body) for v in op.operands):
-            parent = loop.parent_block()
-            assert parent is not None
-            op.detach()
-            parent.insert_op_before(op, loop)
+            move_before([op], loop)
 
 
 def _is_scalar_code(op: Operation) -> bool:

@@ -20,6 +20,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xetl.dialects.kernel_attributes import STORED
 from xetl.dialects.kinds_of_types import is_memref
 from xetl.dialects.upstream import arith, func, gpu, scf
+from xetl.ir.builder import move_to_end
 from xetl.ir.passes import Pass
 from xetl_cpu.lowering.tiles import may_write, written_root
 
@@ -55,9 +56,7 @@ def _as_function(kernel: gpu.FuncOp) -> func.FuncOp:
     body = Block(arg_types=[index, index, index])
     for axis, number in zip(_AXES, body.args):
         number.name_hint = f"program_{axis}"
-    for op in list(old.ops):
-        op.detach()
-        body.add_op(op)
+    move_to_end(old.ops, body)
     _replace_ids(body, grid)
     last = body.last_op
     assert isinstance(last, gpu.ReturnOp)

@@ -40,7 +40,7 @@ from xetl.dialects.upstream.xegpu import (
 )
 from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import AssertOp
-from xetl.ir.builder import Builder
+from xetl.ir.builder import Builder, move_before, move_to_end
 from xetl.ir.passes import Pass
 from xetl.records import record
 from xetl_cpu.dialect import BarrierOp, FibersOp
@@ -212,21 +212,15 @@ def _run_all(loop: scf.ParallelOp, counts: tuple[int, int, int]) -> None:
     count = prod(counts)
     program = loop.body.block
     inside = Block(arg_types=[IndexType()])
-    for op in list(program.ops):
-        if not isinstance(op, scf.ReduceOp):
-            op.detach()
-            inside.add_op(op)
+    last = program.last_op
+    assert last is not None
+    move_to_end([op for op in program.ops if op is not last], inside)
     # Shared memory is shared wherever it is asked for, in a loop as well.
-    for op in [o for o in inside.walk() if _is_shared(o)]:
-        op.detach()
-        assert program.last_op is not None
-        program.insert_op_before(op, program.last_op)
+    move_before(filter(_is_shared, inside.walk()), last)
     number = inside.args[0]
     number.name_hint = "subgroup"
     _replace_thread_ids(inside, number, counts)
     _replace(inside, gpu.SubgroupIdOp, number)
-    last = program.last_op
-    assert last is not None
     barriers = operations_in(inside, gpu.BarrierOp, *NAMED)
     bounds = [arith.ConstantOp.index(value) for value in (0, count, 1)]
     for constant in bounds:

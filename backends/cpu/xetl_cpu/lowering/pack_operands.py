@@ -46,7 +46,7 @@ from xetl.dialects.kinds_of_types import is_memref
 from xetl.dialects.upstream import arith, func, memref, scf
 from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import InitTileOp, TileType
-from xetl.ir.builder import Builder
+from xetl.ir.builder import Builder, move_before
 from xetl.ir.passes import Pass
 from xetl.records import record
 from xetl.transforms.cse import merge_equal
@@ -121,10 +121,8 @@ def _reserve_first(function: func.FuncOp) -> None:
     block = function.body.block
     tasks = [op for op in block.ops if op.regions]
     moved = [op for op in block.ops if not op.regions and op is not block.last_op]
-    for op in moved:
-        if tasks and tasks[0].is_before_in_block(op):
-            op.detach()
-            block.insert_op_before(op, tasks[0])
+    if tasks:
+        move_before(filter(tasks[0].is_before_in_block, moved), tasks[0])
 
 
 def _copies(loop: scf.ParallelOp) -> list[_RowCopy]:
@@ -206,8 +204,7 @@ def form_groups(loop: scf.ParallelOp, axis: int, size: Index) -> Group:
     group = scf.ForOp(zero, grid, step, [], Region(body))
     group.location = loop.location
     build.add(group)
-    loop.detach()
-    body.insert_op_before(loop, end)
+    move_before([loop], end)
     inside = Builder.before(loop)
     extent = inside.minimum(inside.minus(grid, first), size)
     loop.operands[len(loop.upper_bounds) + axis] = inside.index(extent)

@@ -8,6 +8,7 @@ from xdsl.rewriter import Rewriter
 from xetl.analysis.memory import acts
 from xetl.dialects.upstream import scf
 from xetl.dialects.xetile import PrefetchTileOp
+from xetl.ir.builder import move_to_end
 
 
 def prune_loop(loop: scf.ForOp) -> None:
@@ -84,12 +85,9 @@ def _rebuild(loop: scf.ForOp, last: Operation, kept: list[int]) -> None:
     ):
         argument.replace_all_uses_with(new)
         new.name_hint = argument.name_hint
-    for op in list(old.ops):
-        op.detach()
-        if op is not last:
-            block.add_op(op)
+    move_to_end([op for op in old.ops if op is not last], block)
     block.add_op(scf.YieldOp(*(last.operands[i] for i in kept)))
-    last.erase(safe_erase=False)
+    Rewriter.erase_op(last, safe_erase=False)
     inits = [loop.init_args[i] for i in kept]
     new_loop = scf.ForOp(
         loop.lower_bound, loop.upper_bound, loop.step, inits, Region(block)

@@ -34,6 +34,7 @@ from xdsl.ir import BlockArgument, SSAValue
 from xdsl.rewriter import Rewriter
 
 from xetl.analysis.affine import dominates, is_defined_outside
+from xetl.analysis.control_flow import yielded
 from xetl.dialects.base import vector_type
 from xetl.dialects.literals import splat_value
 from xetl.dialects.memref_layout import constant_index
@@ -53,10 +54,11 @@ from xetl.records import record
 from xetl.transforms.cse import merge_equal
 from xetl.transforms.diagnostics import remark
 from xetl_cpu.dialect import BrgemmTileOp
-from xetl_cpu.lowering.demand import Demand, demanded_extent
 from xetl_cpu.lowering.loops.state import element_of
 from xetl_cpu.lowering.pruning import prune_loop
 from xetl_cpu.lowering.tiles import (
+    Demand,
+    demanded_extent,
     is_streamable,
     loads_zero_padded,
     may_alias,
@@ -93,8 +95,7 @@ def chain_of(mma: TileMmaOp, loop: scf.ForOp) -> tuple[int, list[TileMmaOp]]:
     Raises:
         NotRaisedError: nothing is carried, or it is used between the steps.
     """
-    body, last = loop.body.block, loop.body.block.last_op
-    assert last is not None
+    body = loop.body.block
     products = [mma]
     while (before := _product(products[0].c, loop)) is not None:
         products.insert(0, before)
@@ -104,7 +105,7 @@ def chain_of(mma: TileMmaOp, loop: scf.ForOp) -> tuple[int, list[TileMmaOp]]:
     while (after := _reader(products[-1].result)) is not None:
         products.append(after)
     between = [carried, *(each.result for each in products)]
-    is_yielded = last.operands[carried.index - 1] is products[-1].result
+    is_yielded = yielded(body)[carried.index - 1] is products[-1].result
     if not is_yielded or not all(len(list(value.uses)) == 1 for value in between):
         raise NotRaisedError("the accumulator is used between the steps")
     return carried.index - 1, products
@@ -191,9 +192,7 @@ def _carried_start(
     """A tile carried by the loop and moved by ``update_tile_offset``."""
     if tile.block is not loop.body.block or tile.index == 0:
         return None
-    last = loop.body.block.last_op
-    assert last is not None
-    update = last.operands[tile.index - 1].owner
+    update = yielded(tile.block)[tile.index - 1].owner
     if not isinstance(update, UpdateTileOffsetOp) or update.tile is not tile:
         return None
     steps = [constant_index(step) for step in update.mixed_offsets]

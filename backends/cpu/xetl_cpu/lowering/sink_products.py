@@ -24,10 +24,10 @@ from xdsl.ir import Operation
 
 from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import StoreTileOp
+from xetl.ir.builder import move_before
 from xetl.ir.passes import Pass
 from xetl_cpu.dialect import BrgemmTileOp
-from xetl_cpu.lowering.demand import way_to_store
-from xetl_cpu.lowering.tiles import writes_between
+from xetl_cpu.lowering.tiles import way_to_store, writes_between
 
 
 class SinkProductsPass(Pass):
@@ -38,7 +38,7 @@ class SinkProductsPass(Pass):
         for product in operations_in(op, BrgemmTileOp):
             way = way_to_store(product)
             if way is not None and _may_pass(product, *way):
-                _move(*way)
+                move_before(*way)
 
 
 def _may_pass(product: Operation, moved: list[Operation], store: StoreTileOp) -> bool:
@@ -46,11 +46,3 @@ def _may_pass(product: Operation, moved: list[Operation], store: StoreTileOp) ->
     if any(op.parent is not store.parent for op in moved):
         return False
     return not writes_between(product, store)
-
-
-def _move(moved: list[Operation], store: StoreTileOp) -> None:
-    block = store.parent
-    assert block is not None
-    for op in moved:
-        op.detach()
-        block.insert_op_before(op, store)

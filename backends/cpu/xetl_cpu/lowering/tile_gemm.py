@@ -48,8 +48,7 @@ from xetl.ir.passes import Pass
 from xetl.records import record
 from xetl.transforms.diagnostics import remark
 from xetl_cpu.dialect import BrgemmTileOp, ThreadCountOp, element_name
-from xetl_cpu.lowering.demand import way_to_store
-from xetl_cpu.lowering.tiles import tile_like
+from xetl_cpu.lowering.tiles import tile_like, way_to_store
 from xetl_cpu.microkernels.blocking import LOW_ROWS, SKINNY_ROWS
 from xetl_cpu.targets import Target, find_target
 

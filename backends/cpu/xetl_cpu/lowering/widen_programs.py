@@ -29,7 +29,7 @@ from xdsl.ir import Operation, SSAValue
 from xetl.analysis.memory import is_pure
 from xetl.dialects.upstream import memref, scf
 from xetl.dialects.walk import operations_in
-from xetl.ir.builder import Builder
+from xetl.ir.builder import Builder, move_to_end
 from xetl.ir.passes import Pass
 from xetl.transforms.diagnostics import remark
 from xetl_cpu.dialect import ThreadCountOp
@@ -116,9 +116,7 @@ def _widen(
     programs_loop = Builder.before(inside[0]).for_loop(first, end, 1)
     programs_loop.attributes[IS_PROGRAMS] = UnitAttr()
     body = programs_loop.body.block
-    for op in (*moved, *inside):
-        op.detach()
-        body.add_op(op)
+    move_to_end((*moved, *inside), body)
     for use in list(number.uses):
         if programs_loop.is_ancestor(use.operation):
             use.operation.operands[use.index] = body.args[0]

@@ -23,7 +23,7 @@ from xetl.dialects.base import ints_of
 from xetl.dialects.upstream import gpu
 from xetl.dialects.walk import operations_in
 from xetl.ir.passes import Pass
-from xetl.transforms.choose_inner_blocks.rewrite import DEVICE
+from xetl.transforms.choose_inner_blocks import DEVICE
 from xetl_xegpu.limits import UNALIGNED
 from xetl_xegpu.lowering.record_arguments import BLOCK_ARGUMENTS
 

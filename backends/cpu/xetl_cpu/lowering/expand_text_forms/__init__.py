@@ -126,14 +126,10 @@ def _special(op: Operation) -> str | None:
         made = isinstance(op.nbarrier.owner, xegpu.InitNbarrierOp)
         return None if made else "the barrier must be made outside loops and branches"
     if isinstance(op, memref.AllocOp | memref.AllocaOp) and (
-        any(extent < 0 for extent in _shape(op))
+        any(extent < 0 for extent in memref_type(op.results[0]).get_shape())
     ):
         return "the memory must have a static shape"
     return None
-
-
-def _shape(op: Operation) -> tuple[int, ...]:
-    return memref_type(op.results[0]).get_shape()
 
 
 def _error(op: Operation, reason: str, advice: str = _ADVICE) -> IRError:

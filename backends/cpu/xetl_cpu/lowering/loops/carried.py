@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from xetl.analysis.control_flow import yielded
 from xetl.codegen.memref import static_strides
 from xetl.dialects.base import memref_type, vector_type
 from xetl.dialects.kinds_of_types import is_memref
@@ -197,9 +198,8 @@ def stays_in_matrix(tile: SSAValue, start: SSAValue) -> bool:
             tile = op.tile
         elif isinstance(op, scf.ForOp):
             index = op.results.index(tile)  # pyright: ignore[reportArgumentType]
-            body, last = op.body.block, op.body.block.last_op
-            assert last is not None
-            if not stays_in_matrix(last.operands[index], body.args[index + 1]):
+            body = op.body.block
+            if not stays_in_matrix(yielded(body)[index], body.args[index + 1]):
                 return False
             tile = op.init_args[index]
         else:

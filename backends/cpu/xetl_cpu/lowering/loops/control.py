@@ -26,7 +26,7 @@ from xetl.dialects.base import Index
 from xetl.dialects.kinds_of_types import is_vector
 from xetl.dialects.upstream import arith, math, scf, vector
 from xetl.imports import late
-from xetl.ir.builder import Builder
+from xetl.ir.builder import Builder, move_to_end
 from xetl.records import record
 from xetl.transforms.diagnostics import remark
 from xetl_cpu.dialect import BrgemmTileOp
@@ -198,7 +198,7 @@ def lower_for(state: State, op: scf.ForOp, lower_block: LowerBlock) -> None:
     loop = scf.ForOp(op.lower_bound, op.upper_bound, op.step, inits, Region(new))
     loop.location = op.location
     Builder.before(op).add(loop)
-    _move(old, new)
+    move_to_end(old.ops, new)
     old.args[0].replace_all_uses_with(new.args[0])
     carried.bind(state, old.args[1:], new.args[1:])
     _mark_in_place(state, old, last)
@@ -271,12 +271,6 @@ def _mark_in_place(state: State, body: Block, last: scf.YieldOp) -> None:
             state.homes[producer.acc] = buffer
 
 
-def _move(old: Block, new: Block) -> None:
-    for op in list(old.ops):
-        op.detach()
-        new.add_op(op)
-
-
 def _end(state: State, last: scf.YieldOp | scf.ConditionOp, carried: Carried) -> None:
     """Write the vectors of the next region into their buffers, pass on the rest."""
     is_test = isinstance(last, scf.ConditionOp)
@@ -329,7 +323,7 @@ def lower_if(state: State, op: scf.IfOp, lower_block: LowerBlock) -> None:
             last = region.block.last_op
             assert isinstance(last, scf.YieldOp)
             lasts.append(last)
-            _move(region.block, block)
+            move_to_end(region.block.ops, block)
             regions.append(Region(block))
     new_regions = [*regions, Region()][:2]
     for block in [region.block for region in regions]:
@@ -375,7 +369,7 @@ def lower_while(state: State, op: scf.WhileOp, lower_block: LowerBlock) -> None:
             passed.buffers[index] = state.room_for(result)
     inits = tested.flatten(state, list(op.inits), op)
     before_block = Block(arg_types=tested.types())
-    _move(op.before.block, before_block)
+    move_to_end(op.before.block.ops, before_block)
     tested.bind(state, op.before.block.args, before_block.args)
     lower_block(state, before_block)
     for index, value in enumerate(condition.arguments):
@@ -383,7 +377,7 @@ def lower_while(state: State, op: scf.WhileOp, lower_block: LowerBlock) -> None:
             passed.add_tile(state, index, value, stays=False, forward=False)
     _end(state, condition, passed)
     after_block = Block(arg_types=passed.types())
-    _move(op.after.block, after_block)
+    move_to_end(op.after.block.ops, after_block)
     passed.bind(state, op.after.block.args, after_block.args)
     lower_block(state, after_block)
     _end(state, repeat, tested)

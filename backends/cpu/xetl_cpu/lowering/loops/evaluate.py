@@ -378,10 +378,6 @@ def _shape_cast(ev: Evaluator, op: Operation, at: At) -> SSAValue:
     raise InternalError(f"a reshape from {old} to {new} has no buffer")
 
 
-def _transpose(ev: Evaluator, op: Operation, at: At) -> SSAValue:
-    return ev.eval(op.operands[0], at.transposed())
-
-
 def _slice(ev: Evaluator, op: vector.ExtractStridedSliceOp, at: At) -> SSAValue:
     """The same elements, further down and to the right."""
     offsets = op.offsets
@@ -394,10 +390,6 @@ def _slice(ev: Evaluator, op: vector.ExtractStridedSliceOp, at: At) -> SSAValue:
     found = ev.eval(op.source, at.moved(row, col))
     ev.whole = whole
     return found
-
-
-def _same(ev: Evaluator, op: Operation, at: At) -> SSAValue:
-    return ev.eval(op.operands[0], at)
 
 
 def _tile_broadcast(ev: Evaluator, op: Operation, at: At) -> SSAValue:
@@ -476,8 +468,8 @@ _RULES: dict[type[Operation], Callable[[Evaluator, Any, At], SSAValue]] = {
     vector.StepOp: _step,
     vector.ShapeCastOp: _shape_cast,
     vector.ExtractStridedSliceOp: _slice,
-    xetile.TileTransposeOp: _transpose,
-    xetile.TileConvLayoutOp: _same,
+    xetile.TileTransposeOp: lambda ev, op, at: ev.eval(op.operands[0], at.transposed()),
+    xetile.TileConvLayoutOp: lambda ev, op, at: ev.eval(op.operands[0], at),
     xetile.TileBroadcastOp: _tile_broadcast,
     xetile.LoadTileOp: _load_tile,
     xetile.LoadGatherOp: _load_gather,

@@ -28,7 +28,6 @@ from xetl_cpu.dialect import (
     element_attribute,
     pack,
 )
-from xetl_cpu.lowering.demand import way_to_store
 from xetl_cpu.lowering.loops.materialization import materialize, snapshot_loads_before
 from xetl_cpu.lowering.loops.plain_products import (
     all_exist,
@@ -47,7 +46,7 @@ from xetl_cpu.lowering.loops.state import (
     view_of,
 )
 from xetl_cpu.lowering.loops.stores import write
-from xetl_cpu.lowering.tiles import may_alias, tile_root
+from xetl_cpu.lowering.tiles import may_alias, tile_root, way_to_store
 from xetl_cpu.machine import LINE
 from xetl_cpu.microkernels.blocking import Blocking
 

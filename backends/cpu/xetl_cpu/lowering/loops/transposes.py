@@ -42,9 +42,12 @@ def transposed_rows(build: Builder, vectors: Sequence[SSAValue]) -> list[SSAValu
     return rows
 
 
-def lies_across(matrix: Matrix) -> bool:
-    """True when elements of a column, and not of a row, are known to be adjacent."""
-    down, right = static_strides(memref_type(matrix.memref))
+def lies_across(matrix: Matrix, flipped: bool = False) -> bool:
+    """True when elements of a column, and not of a row, are known to be adjacent.
+
+    ``flipped``: rows and columns have changed places.
+    """
+    down, right = static_strides(memref_type(matrix.memref))[:: -1 if flipped else 1]
     return down == 1 and right != 1
 
 
@@ -63,7 +66,7 @@ def reads_across(state: State, value: SSAValue) -> bool:
                 return shape_of(each)[0] % state.lanes == 0
         elif isinstance(op, LoadTileOp):
             tile = state.tiles[op.tile]
-            if isinstance(tile, TileAt) and _is_across(tile, flipped):
+            if isinstance(tile, TileAt) and lies_across(tile.matrix, flipped):
                 return True
         elif isinstance(op, TileTransposeOp | TileConvLayoutOp):
             turned = isinstance(op, TileTransposeOp)
@@ -71,10 +74,3 @@ def reads_across(state: State, value: SSAValue) -> bool:
         elif op.name.startswith(_ELEMENTWISE) and not isinstance(op, arith.ConstantOp):
             waiting += [(v, flipped) for v in op.operands if is_vector(v.type)]
     return False
-
-
-def _is_across(tile: TileAt, flipped: bool) -> bool:
-    down, right = static_strides(memref_type(tile.matrix.memref))
-    if flipped:
-        down, right = right, down
-    return down == 1 and right != 1
