@@ -145,12 +145,8 @@ class Shadow:
 
     def write(self, places: Places) -> None:
         """Note that elements hold something now."""
-        if self._written is None:
-            return
-        if isinstance(places, Window):
-            self._part(self._written, places)[...] = True
-        else:
-            self._written[places + self._origin] = True
+        if self._written is not None:
+            self._put(self._written, places, True)
 
     # Who touched it? ----------------------------------------------------------------
 
@@ -191,26 +187,14 @@ class Shadow:
     def touch(self, kind: str, places: Places, clock: Clock, code: int) -> None:
         """Note a touch."""
         table = self._table(self._first, kind, _NEVER)
-        if isinstance(places, Window):
-            part = self._part(table, places)
-            np.minimum(part, code, out=part)
-        else:
-            at = places + self._origin
-            table[at] = np.minimum(table[at], code)
+        self._put(table, places, np.minimum(self._part(table, places), code))
         if clock.known is not None:
             table = self._table(self._latest, (kind, clock.subgroup), -1)
-            if isinstance(places, Window):
-                self._part(table, places)[...] = code
-            else:
-                table[places + self._origin] = code
+            self._put(table, places, code)
         elif self._shared:
             table = self._table(self._recent, kind, -1)
             old = self._part(table, places)
-            new = np.where(old < clock.stretch, code, old)
-            if isinstance(places, Window):
-                old[...] = new
-            else:
-                table[places + self._origin] = new
+            self._put(table, places, np.where(old < clock.stretch, code, old))
 
     # Elements -----------------------------------------------------------------------
 
@@ -237,6 +221,12 @@ class Shadow:
         start = (self._origin + places.offset) * size
         steps = [stride * size for stride in places.strides]
         return np.ndarray(places.shape, table.dtype, table, start, steps)
+
+    def _put(self, table: Array, places: Places, values: Any) -> None:
+        if isinstance(places, Window):
+            self._part(table, places)[...] = values
+        else:
+            table[places + self._origin] = values
 
     def _where(self, bad: Any, places: Places) -> int:
         """The offset of the first element that is bad."""

@@ -290,7 +290,9 @@ def _convert(function: Operation) -> None:
     tiles = Descriptors(_replaceable(function))
     for region in function.regions:
         for block in region.blocks:
-            replace_tiles(block, tiles, replace_access)
+            replace_tiles(block.ops, tiles, replace_access)
+    for op in reversed(tiles.dead):
+        Rewriter.erase_op(op, safe_erase=False)
 
 
 def _replaceable(function: Operation) -> dict[SSAValue, descriptors.Family]:

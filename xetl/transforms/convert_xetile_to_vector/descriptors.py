@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field
+from typing import Any
 
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
@@ -16,8 +17,8 @@ from xdsl.dialects.builtin import (
     StridedLayoutAttr,
     VectorType,
 )
-from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue, Use
-from xdsl.rewriter import Rewriter
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue, Use
+from xdsl.rewriter import InsertPoint
 
 from xetl.analysis.affine import is_non_negative
 from xetl.analysis.axes import defined_by, tile_classes
@@ -26,7 +27,8 @@ from xetl.dialects.base import Index, memref_type
 from xetl.dialects.kinds_of_types import is_memref
 from xetl.dialects.memref_layout import memory_space_of
 from xetl.dialects.upstream import arith, memref, scf
-from xetl.ir.builder import Builder
+from xetl.ir.builder import Builder, move_to_end
+from xetl.ir.conversion import Carried, convert_for, convert_if, convert_while
 from xetl.records import record
 
 Parts = tuple[SSAValue, ...]
@@ -42,11 +44,13 @@ class Descriptors:
         family_of: the family of each tile that is replaced.
         bases: of each family, once its first `init_tile` was seen.
         starts: of each tile seen so far, row and column, or the vector of indices.
+        dead: the operations that have been replaced, for the caller to erase.
     """
 
     family_of: dict[SSAValue, Family]
     bases: dict[int, SSAValue] = field(default_factory=dict[int, SSAValue])
     starts: dict[SSAValue, Parts] = field(default_factory=dict[SSAValue, Parts])
+    dead: list[Operation] = field(default_factory=list[Operation])
 
     def knows(self, value: SSAValue) -> bool:
         """Whether this is a tile that is replaced."""
@@ -56,40 +60,24 @@ class Descriptors:
         """The memref a tile lies in."""
         return self.bases[id(self.family_of[tile])]
 
-    def expand(self, values: Iterable[SSAValue]) -> Parts:
-        """Values, tiles among them as their parts."""
-        parts = (self.starts.get(value, (value,)) for value in values)
-        return tuple(part for each in parts for part in each)
 
-
-def replace_tiles(block: Block, tiles: Descriptors, access: Access) -> None:
-    """Replace the tiles of a block and of all inside; what made them goes."""
-    dead: list[Operation] = []
-    for op in list(block.ops):
+def replace_tiles(ops: Iterable[Operation], tiles: Descriptors, access: Access) -> None:
+    """Replace the tiles of some operations, and of all inside."""
+    for op in list(ops):
         build = Builder.before(op)
         if isinstance(op, xetile.InitTileOp) and tiles.knows(op.result):
             _init(op, tiles, build)
         elif isinstance(op, xetile.UpdateTileOffsetOp) and tiles.knows(op.result):
             _move(op, tiles, build)
-        elif isinstance(op, scf.YieldOp | scf.ConditionOp):
-            op.operands = tiles.expand(op.operands)
-            continue
-        elif _carries(op, tiles):
-            _rebuild(op, tiles, access, build)
+        elif type(op) in _CONVERT and any(map(tiles.knows, defined_by(op))):
+            new = _CONVERT[type(op)](_Carrying(tiles, access, build), op)
+            new.attributes.update(op.attributes)
         elif not access(op, tiles, build):
             for region in op.regions:
                 for inner in region.blocks:
-                    replace_tiles(inner, tiles, access)
+                    replace_tiles(inner.ops, tiles, access)
             continue
-        dead.append(op)
-    for op in reversed(dead):
-        Rewriter.erase_op(op)
-
-
-def _carries(op: Operation, tiles: Descriptors) -> bool:
-    if not isinstance(op, scf.ForOp | scf.IfOp | scf.WhileOp):
-        return False
-    return any(map(tiles.knows, defined_by(op)))
+        tiles.dead.append(op)
 
 
 # Where a tile starts ----------------------------------------------------------------
@@ -136,65 +124,53 @@ def _move(op: xetile.UpdateTileOffsetOp, tiles: Descriptors, build: Builder) -> 
 # Loops and branches -----------------------------------------------------------------
 
 
-def _rebuild(op: Operation, tiles: Descriptors, access: Access, build: Builder) -> None:
-    """The same loop or branch, with parts where it carried tiles."""
-    regions = [op.detach_region(region) for region in list(op.regions)]
-    for region in regions:
-        for block in region.blocks:
-            _open(block, tiles)
-            replace_tiles(block, tiles, access)
-            _close(block, tiles)
-    operands = tiles.expand(op.operands)
-    types = [type_ for result in op.results for type_ in _types(result, tiles)]
-    new = build.add(_with_parts(op, operands, types, regions))
-    new.attributes.update(op.attributes)
-    _give_results(op, new, tiles)
+_CONVERT: dict[type[Operation], Any] = {
+    scf.ForOp: convert_for,
+    scf.IfOp: convert_if,
+    scf.WhileOp: convert_while,
+}
 
 
-def _with_parts(
-    op: Operation, operands: Parts, types: list[Attribute], regions: list[Region]
-) -> Operation:
-    if isinstance(op, scf.ForOp):
-        lower, upper, step, *carried = operands
-        return scf.ForOp(lower, upper, step, carried, regions[0])
-    if isinstance(op, scf.IfOp):
-        return scf.IfOp(operands[0], types, *regions)
-    return scf.WhileOp(operands, types, *regions)
+@record()
+class _Carrying:
+    """A loop or a branch that carries tiles becomes one that carries their parts.
+
+    See `xetl.ir.conversion.Conversion`.
+    """
+
+    tiles: Descriptors
+    access: Access
+    emit: Builder
+
+    def carried(self, value: SSAValue, op: Operation) -> Carried:
+        """A tile as its parts, anything else as it is."""
+        if not self.tiles.knows(value):
+            return Carried([value.type], lambda each: [each], _replace)
+        type_, starts = xetile.tile_type(value), self.tiles.starts
+        index = VectorType(IndexType(), type_.shape)
+        types = [index] if type_.scattered else [IndexType(), IndexType()]
+
+        def bind(old: SSAValue, new: Sequence[SSAValue]) -> None:
+            starts[old] = tuple(new)
+
+        return Carried(types, starts.__getitem__, bind)
+
+    def converted(self, value: SSAValue) -> SSAValue:
+        """A scalar as it is."""
+        return value
+
+    def convert(self, block: Block) -> None:
+        """Move the operations of a block to the open one, and replace them there."""
+        target = self.emit.point.block
+        operations = list(block.ops)[:-1]
+        move_to_end(operations, target)
+        replace_tiles(operations, self.tiles, self.access)
+        self.emit.point = InsertPoint.at_end(target)
 
 
-def _open(block: Block, tiles: Descriptors) -> None:
-    """Give a block an argument for each part of a tile it takes."""
-    for argument in list(block.args):
-        if tiles.knows(argument):
-            types = _types(argument, tiles)
-            new = [block.insert_arg(type_, argument.index) for type_ in types]
-            tiles.starts[argument] = tuple(new)
-
-
-def _close(block: Block, tiles: Descriptors) -> None:
-    for argument in list(block.args):
-        if tiles.knows(argument):
-            block.erase_arg(argument)
-
-
-def _give_results(op: Operation, new: Operation, tiles: Descriptors) -> None:
-    results = iter(new.results)
-    for old in op.results:
-        parts = [next(results) for _ in _types(old, tiles)]
-        if tiles.knows(old):
-            tiles.starts[old] = tuple(parts)
-        else:
-            parts[0].name_hint = old.name_hint
-            old.replace_all_uses_with(parts[0])
-
-
-def _types(value: SSAValue, tiles: Descriptors) -> list[Attribute]:
-    if not tiles.knows(value):
-        return [value.type]
-    type_ = xetile.tile_type(value)
-    if type_.scattered:
-        return [VectorType(IndexType(), type_.shape)]
-    return [IndexType(), IndexType()]
+def _replace(old: SSAValue, new: Sequence[SSAValue]) -> None:
+    new[0].name_hint = old.name_hint
+    old.replace_all_uses_with(new[0])
 
 
 _READERS = (
