@@ -240,6 +240,16 @@ class Builder:
         return type(self)(InsertPoint.before(end), self.location)
 
 
+def remade(op: OpT, operands: Sequence[SSAValue], types: Sequence[Attribute]) -> OpT:
+    """The same operation, without regions, of other operands and with other results."""
+    return type(op).create(
+        operands=operands,
+        result_types=types,
+        properties=dict(op.properties),
+        attributes=dict(op.attributes),
+    )
+
+
 def move_before(ops: Iterable[Operation], place: Operation) -> None:
     """Take operations from where they stand, in front of another one."""
     block = place.parent

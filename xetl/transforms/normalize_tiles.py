@@ -27,6 +27,7 @@ from xdsl.dialects.builtin import MemRefType, ModuleOp, StridedLayoutAttr, Strin
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from xetl.analysis.axes import defined_by
 from xetl.dialects import xetile
 from xetl.dialects.base import Index, memref_type
 from xetl.dialects.kernel_attributes import LEVEL, SUBGROUP
@@ -34,9 +35,9 @@ from xetl.dialects.kinds_of_types import is_memref
 from xetl.dialects.memref_layout import strides_of
 from xetl.dialects.upstream import func, gpu, memref
 from xetl.dialects.walk import operations_in
+from xetl.ir.builder import remade
 from xetl.ir.passes import Pass
 from xetl.language.distribution import Layout
-from xetl.transforms.propagate_wg_maps.rules import values_of
 from xetl.transforms.unblock_values import unblock, unblocked_tile
 
 COLUMN_MAJOR = (0, 1)
@@ -47,7 +48,7 @@ def turn_column_major_tiles(operations: Sequence[Operation]) -> None:
     turned = [(op, _RULES[type(op)]) for op in operations if _has_rule(op)]
     for op in operations:
         if not isinstance(op, xetile.InitTileOp | xetile.UpdateTileOffsetOp):
-            for value in list(values_of(op)):
+            for value in defined_by(op):
                 if _is_column_major(value):
                     type_ = _turned_type(xetile.tile_type(value))
                     Rewriter.replace_value_with_new_type(value, type_)
@@ -144,12 +145,7 @@ def _update(op: xetile.UpdateTileOffsetOp) -> None:
 
 
 def _load(op: xetile.LoadTileOp) -> None:
-    load = xetile.LoadTileOp.create(
-        operands=[op.tile],
-        result_types=[xetile.tile_type(op.tile).vector_type()],
-        properties=dict(op.properties),
-        attributes=dict(op.attributes),
-    )
+    load = remade(op, [op.tile], [xetile.tile_type(op.tile).vector_type()])
     _replace(op, [load, _as_before(load.results[0], op.tile)])
 
 
@@ -242,7 +238,7 @@ def split_tile_arrays(operations: Sequence[Operation]) -> None:
         if isinstance(op, xetile.LoadTileOp) and len(op.results) > 1:
             _split(op)
     for op in operations:
-        for value in list(values_of(op)):
+        for value in defined_by(op):
             type_ = value.type
             if isinstance(type_, xetile.TileType) and type_.array_length > 1:
                 Rewriter.replace_value_with_new_type(
@@ -261,12 +257,7 @@ def _split(op: xetile.LoadTileOp) -> None:
             moved = xetile.UpdateTileOffsetOp(tile, [0, number * columns])
             new.append(moved)
             tile = moved.result
-        load = xetile.LoadTileOp.create(
-            operands=[tile],
-            result_types=[result.type],
-            properties=dict(op.properties),
-            attributes=dict(op.attributes),
-        )
+        load = remade(op, [tile], [result.type])
         new.append(load)
         loads.append(load.results[0])
     for each in new:

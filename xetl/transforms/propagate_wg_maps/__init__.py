@@ -34,6 +34,7 @@ from math import prod
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Operation, SSAValue
 
+from xetl.analysis.axes import defined_by
 from xetl.devices import Device, find_device
 from xetl.dialects.base import vector_type
 from xetl.dialects.kernel_attributes import LEVEL, SUBGROUP
@@ -60,7 +61,6 @@ from xetl.transforms.propagate_wg_maps.graph import (
     bits_of,
 )
 from xetl.transforms.propagate_wg_maps.map_attributes import counted, plain, with_data
-from xetl.transforms.propagate_wg_maps.rules import values_of
 from xetl.transforms.propagate_wg_maps.write import Writer
 
 _Known = Callable[[Node], Layout | None]
@@ -280,7 +280,7 @@ class _Search:
         """What every subgroup computes is everybody's, and so is the little around."""
         if self._any is None and self._nodes:
             self._choose_value(max(self._nodes, key=lambda node: node.weight))
-        results = [value for op in self._graph.whole for value in values_of(op)]
+        results = [value for op in self._graph.whole for value in defined_by(op)]
         waiting = [self._graph.node(v) for v in results if self._graph.has(v)]
         waiting += [n for n in self._nodes if n.feeds_whole and n.bytes <= SMALL]
         waiting = [node for node in waiting if node.label is None]

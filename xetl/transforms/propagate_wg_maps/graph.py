@@ -13,6 +13,7 @@ from typing import Any
 
 from xdsl.ir import Block, Operation, SSAValue
 
+from xetl.analysis.axes import defined_by
 from xetl.dialects import xetile
 from xetl.dialects.base import vector_type
 from xetl.dialects.traits import Reduces, Scans, element_trait
@@ -34,7 +35,6 @@ from xetl.transforms.propagate_wg_maps.rules import (
     relations,
     same,
     ties,
-    values_of,
 )
 
 TRIPS = 8
@@ -149,7 +149,7 @@ class Graph:
             self._visit(op, runs)
 
     def _visit(self, op: Operation, runs: float) -> None:
-        for value in values_of(op):
+        for value in defined_by(op):
             self._define(value, runs)
         self._read_maps(op)
         if isinstance(op, xetile.TileMmaOp) and is_matrix(op.result):
@@ -279,7 +279,7 @@ def given_maps(op: Operation) -> Iterator[tuple[SSAValue, Layout]]:
         yield from _given((op.result, op.wg_map), (op.a, op.wg_map_a))
         yield from _given((op.b, op.wg_map_b))
     elif not isinstance(op, xetile.LoadTileOp):
-        maps = ((value, map_of(value)) for value in values_of(op))
+        maps = ((value, map_of(value)) for value in defined_by(op))
         yield from ((value, found) for value, found in maps if found is not None)
         if op.operands:
             yield from _given((op.operands[0], xetile.wg_map_of(op, "source_map")))

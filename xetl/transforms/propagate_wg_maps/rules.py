@@ -13,6 +13,7 @@ from typing import Any
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Operation, SSAValue
 
+from xetl.analysis.axes import defined_by
 from xetl.analysis.control_flow import targets
 from xetl.dialects import traits, xetile
 from xetl.dialects.base import shape_of, vector_type
@@ -301,21 +302,13 @@ _OF_OPERATIONS: dict[type[Operation], _Rule] = {
 """Operations of which one trait does not say all."""
 
 
-def values_of(op: Operation) -> Iterator[SSAValue]:
-    """What an operation defines: its results, and what its regions take."""
-    yield from op.results
-    for region in op.regions:
-        for block in region.blocks:
-            yield from block.args
-
-
 def maps_agree(op: Operation) -> str | None:
     """Every vector of rank 2 has a legal map, and operands have the ones they need.
 
     Equal are two maps by which each subgroup owns the same.  A reduction may have any
     map on its source: the rest of a sum is exchanged.
     """
-    values = [value for value in values_of(op) if is_mapped(value)]
+    values = [value for value in defined_by(op) if is_mapped(value)]
     if not values and not any(map(is_matrix, op.operands)):
         return None
     if _is_for_subgroups(op):

@@ -14,9 +14,10 @@ from math import prod
 from xdsl.dialects.builtin import FileLineColLoc
 from xdsl.ir import Operation, SSAValue
 
+from xetl.analysis.axes import defined_by
 from xetl.dialects import xetile
 from xetl.dialects.base import vector_type
-from xetl.ir.builder import Builder
+from xetl.ir.builder import Builder, remade
 from xetl.language.distribution import Layout, row_major, whole
 from xetl.transforms.diagnostics import positions_of, remark
 from xetl.transforms.propagate_wg_maps.graph import (
@@ -36,12 +37,7 @@ from xetl.transforms.propagate_wg_maps.map_attributes import (
     set_tile_map,
     with_map,
 )
-from xetl.transforms.propagate_wg_maps.rules import (
-    Relation,
-    is_free,
-    relations,
-    values_of,
-)
+from xetl.transforms.propagate_wg_maps.rules import Relation, is_free, relations
 
 
 class Writer:
@@ -93,7 +89,7 @@ class Writer:
             op.attributes.pop(name, None)
         if isinstance(op, ReadsTile):
             return
-        for value in values_of(op):
+        for value in defined_by(op):
             if is_matrix(value) and self._graph.has(value):
                 set_map(value, _written(self._graph.node(value)))
         if isinstance(op, xetile.TileMmaOp) and op.wg_map_c is not None:
@@ -225,7 +221,7 @@ class Writer:
             return _behind(tile, new)
         assert isinstance(op, xetile.InitTileOp)
         type_ = with_map(xetile.tile_type(tile), wanted)
-        return _behind(tile, _retyped(op, type_))
+        return _behind(tile, remade(op, op.operands, [type_]))
 
 
 def _written(node: Node) -> Layout:
@@ -239,15 +235,6 @@ def _written(node: Node) -> Layout:
         inst_data=given.layout.inst_data,
         lane_layout=given.layout.lane_layout,
         lane_data=given.layout.lane_data,
-    )
-
-
-def _retyped(op: xetile.InitTileOp, type_: xetile.TileType) -> xetile.InitTileOp:
-    return xetile.InitTileOp.create(
-        operands=op.operands,
-        result_types=[type_],
-        properties=dict(op.properties),
-        attributes=dict(op.attributes),
     )
 
 
