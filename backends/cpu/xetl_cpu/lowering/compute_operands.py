@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, ModuleOp, StridedLayoutAttr
+from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, ModuleOp
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from xetl.analysis.affine import is_defined_outside
@@ -48,6 +48,7 @@ from xetl.ir.builder import Builder
 from xetl.ir.passes import Pass
 from xetl.records import record
 from xetl.transforms.diagnostics import remark
+from xetl_cpu.lowering.loops.state import reinterpret
 from xetl_cpu.lowering.packing.plans import copier, is_shared, is_written
 from xetl_cpu.lowering.pruning import prune_loop
 from xetl_cpu.lowering.tiles import sources_of, tile_like
@@ -215,16 +216,8 @@ def _compute_ahead(operand: _Computed, programs: scf.ParallelOp) -> None:
     flat = memref.AllocOp([size], (), MemRefType(element, [DYNAMIC_INDEX]))
     flat.results[0].name_hint = "ahead"
     build.add(flat)
-    layout = StridedLayoutAttr([None, 1], 0)
-    matrix = memref.ReinterpretCastOp(
-        flat.results[0],
-        [0],
-        [rows, columns],
-        [columns, 1],
-        MemRefType(element, [DYNAMIC_INDEX, DYNAMIC_INDEX], layout),
-    )
-    build.add(matrix)
-    where = _Memory(operand, matrix.results[0], rows, columns, axis)
+    matrix = reinterpret(build, flat.results[0], 0, (rows, columns), (columns, 1))
+    where = _Memory(operand, matrix, rows, columns, axis)
     _fill(where, programs, *build.parallel([count, steps]))
     load = LoadTileOp(
         where.tile(Builder.before(mma), axis, counter), location=mma.location

@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import prod
 
-from xdsl.dialects.builtin import ModuleOp, VectorType
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -38,7 +38,7 @@ from xetl.dialects.walk import operations_in
 from xetl.ir.builder import Builder
 from xetl.ir.passes import Pass
 from xetl.transforms.diagnostics import remark
-from xetl_cpu.lowering.tiles import tile_like
+from xetl_cpu.lowering.tiles import longer, tile_like
 
 _WIDTH = 64
 """[measured] Elements of a row; with fewer, what is done once for it counts."""
@@ -234,7 +234,7 @@ class _Slices:
         for op, number, dim in self.repeated:
             op.operands[number] = larger(op.operands[number], dim)
         for value, dim in self.dims.items():
-            Rewriter.replace_value_with_new_type(value, _longer(value.type, dim, times))
+            Rewriter.replace_value_with_new_type(value, longer(value.type, dim, times))
 
 
 def _repeated(
@@ -242,7 +242,7 @@ def _repeated(
 ) -> SSAValue:
     """What is the same along ``dim``, or the numbers of its elements, longer."""
     op, build = value.owner, Builder.after(value)
-    type_ = _longer(value.type, dim, times)
+    type_ = longer(value.type, dim, times)
     if isinstance(op, arith.ConstantOp):
         number = splat_value(op.value)
         if number is not None:
@@ -310,15 +310,6 @@ def _shape(type_: Attribute) -> Sequence[int]:
 def _long_dim(value: SSAValue) -> int:
     """The dimension of a row or column that has its elements, from the end."""
     return -1 if _shape(value.type)[-1] > 1 else -2
-
-
-def _longer(type_: Attribute, dim: int, times: int) -> Attribute:
-    shape = list(_shape(type_))
-    shape[dim] *= times
-    if isinstance(type_, xetile.TileType):
-        return type_.replace(shape)
-    assert is_vector(type_)
-    return VectorType(type_.element_type, shape)
 
 
 def _is_elementwise(op: Operation) -> bool:

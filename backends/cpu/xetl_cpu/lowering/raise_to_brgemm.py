@@ -63,6 +63,7 @@ from xetl_cpu.lowering.tiles import (
     loads_zero_padded,
     may_alias,
     may_write,
+    only_reader,
     tile_like,
     tile_root,
     writes_between,
@@ -137,10 +138,7 @@ def _product(value: SSAValue | None, loop: scf.ForOp) -> TileMmaOp | None:
 
 def _reader(value: SSAValue) -> TileMmaOp | None:
     """The only reader of a value, if it is a product that adds to it."""
-    readers = [use.operation for use in value.uses]
-    if len(readers) != 1:
-        return None
-    (reader,) = readers
+    reader = only_reader(value)
     return reader if isinstance(reader, TileMmaOp) and reader.c is value else None
 
 

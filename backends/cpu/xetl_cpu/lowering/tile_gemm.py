@@ -32,7 +32,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import ModuleOp, VectorType
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
@@ -48,7 +48,7 @@ from xetl.ir.passes import Pass
 from xetl.records import record
 from xetl.transforms.diagnostics import remark
 from xetl_cpu.dialect import BrgemmTileOp, ThreadCountOp, element_name
-from xetl_cpu.lowering.tiles import tile_like, way_to_store
+from xetl_cpu.lowering.tiles import longer, tile_like, way_to_store
 from xetl_cpu.microkernels.blocking import LOW_ROWS, SKINNY_ROWS
 from xetl_cpu.targets import Target, find_target
 
@@ -213,12 +213,14 @@ def _widen(
         if _is_rest(each, offset):  # how much of the result is read
             build = Builder.before(each)
             each.operands[0] = build.index(build.minimum(each.operands[0], end))
-    _retype(how.operand.result, how.dims[0], how.most)
-    for op in way[0]:
-        _retype(op.results[0], how.dims[1], how.most)
+    widened = [(op.results[0], how.dims[1]) for op in way[0]]
+    for value, dim in ((how.operand.result, how.dims[0]), *widened):
+        new = longer(value.type, dim, how.most)
+        Rewriter.replace_value_with_new_type(value, new)
     sizes = list(to.mixed_sizes)
     sizes[how.dims[1]] = Builder.before(to).minimum(sizes[how.dims[1]], end)
-    _retype(to.result, how.dims[1], how.most)
+    type_ = longer(to.result.type, how.dims[1], how.most)
+    Rewriter.replace_value_with_new_type(to.result, type_)
     Rewriter.replace_op(to, tile_like(to, sizes=sizes))
 
 
@@ -238,18 +240,3 @@ def _share(loop: scf.ParallelOp, how: _Widening, extent: int) -> tuple[SSAValue,
     loop.operands[len(extents) + how.axis] = count
     whole = build.times(extents[how.axis], extent)
     return build.index(build.times(some, extent)), whole
-
-
-def _retype(value: SSAValue, dim: int, factor: int) -> None:
-    """Make one dimension of a tile or a vector larger."""
-    type_ = value.type
-    if isinstance(type_, TileType):
-        shape = list(type_.shape)
-        shape[dim] *= factor
-        new = TileType(shape, type_.element_type)
-    else:
-        assert is_vector(type_)
-        shape = list(type_.get_shape())
-        shape[dim] *= factor
-        new = VectorType(type_.element_type, shape)
-    Rewriter.replace_value_with_new_type(value, new)

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial, reduce
 from typing import NamedTuple
 
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr
-from xdsl.ir import BlockArgument, Operation, SSAValue
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, VectorType
+from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
 from xetl.analysis import affine, memory
 from xetl.analysis.affine import dominates, is_defined_outside
@@ -26,6 +26,7 @@ from xetl.dialects.xetile import (
     LoadTileOp,
     StoreScatterOp,
     StoreTileOp,
+    TileType,
     UpdateTileOffsetOp,
 )
 from xetl.ir.builder import Builder
@@ -287,13 +288,26 @@ def _is_elementwise(op: Operation, value: SSAValue) -> bool:
 def way_to_store(product: BrgemmTileOp) -> tuple[list[Operation], StoreTileOp] | None:
     """A product, perhaps a cast, and the store behind them, if nobody else reads."""
     way: list[Operation] = [product]
-    reader = _only_reader(product.result)
+    reader = only_reader(product.result)
     if isinstance(reader, arith.TruncfOp):
         way.append(reader)
-        reader = _only_reader(reader.results[0])
+        reader = only_reader(reader.results[0])
     return (way, reader) if isinstance(reader, StoreTileOp) else None
 
 
-def _only_reader(value: SSAValue) -> Operation | None:
+def longer(type_: Attribute, dim: int, times: int) -> Attribute:
+    """The type of a tile or a vector that is so many times as long along ``dim``."""
+    if isinstance(type_, TileType):
+        shape = list(type_.shape)
+    else:
+        assert is_vector(type_)
+        shape = list(type_.get_shape())
+    shape[dim] *= times
+    is_tile = isinstance(type_, TileType)
+    return type_.replace(shape) if is_tile else VectorType(type_.element_type, shape)
+
+
+def only_reader(value: SSAValue) -> Operation | None:
+    """What reads a value, if that is one operation, once."""
     readers = [use.operation for use in value.uses]
     return readers[0] if len(readers) == 1 else None
