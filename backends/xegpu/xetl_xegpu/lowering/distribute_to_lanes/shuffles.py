@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 
-from xdsl.dialects.builtin import IndexType, IntegerType, i16, i32, i64
+from xdsl.dialects.builtin import IndexType, i16, i32, i64
 from xdsl.ir import SSAValue
 
 from xetl.dialects.base import element_type, ints_of, shape_of
 from xetl.dialects.upstream import arith, vector
 from xetl.dialects.upstream.elementwise import bit_width
+from xetl.ir.builder import Builder
 from xetl_xegpu import simt
 from xetl_xegpu.lowering.distribute_to_lanes.memrefs import as_i32
 from xetl_xegpu.lowering.distribute_to_lanes.pieces import (
@@ -88,17 +89,20 @@ def lanes_in_turn(lanes: Lanes, elements: Sequence[SSAValue]) -> SSAValue:
 def _looked_up(lanes: Lanes, numbers: Sequence[int], bits: int) -> SSAValue:
     """The l-th of 16 small numbers, i32: they stand side by side in one constant."""
     table = sum(number << bits * at for at, number in enumerate(numbers))
-    word = IntegerType(bits * LANES)
-    shift = lanes.insert(arith.MuliOp(lanes.lane, lanes.constant(bits, i32)))
-    if word == i64:
-        shift = lanes.insert(arith.ExtuiOp(shift, i64))
-    else:
-        word = i32
+    word = i64 if bits * LANES == 64 else i32
     signed = table - (1 << 64) if table >= 1 << 63 else table
-    down = lanes.insert(arith.ShruiOp(lanes.constant(signed, word), shift))
-    if word == i64:
-        down = lanes.insert(arith.TrunciOp(down, i32))
-    return lanes.insert(arith.AndiOp(down, lanes.constant((1 << bits) - 1, i32)))
+
+    def look_up(head: Builder) -> SSAValue:
+        shift = head.insert(arith.MuliOp(lanes.lane, head.constant(bits, i32)))
+        if word == i64:
+            shift = head.insert(arith.ExtuiOp(shift, i64))
+        down = head.insert(arith.ShruiOp(head.constant(signed, word), shift))
+        if word == i64:
+            down = head.insert(arith.TrunciOp(down, i32))
+        mask = head.constant((1 << bits) - 1, i32)
+        return head.insert(arith.AndiOp(down, mask))
+
+    return lanes.of_lane((table, bits), look_up)
 
 
 def spread_over_lanes(
@@ -107,8 +111,10 @@ def spread_over_lanes(
     """Lane l takes element ``order[l]`` of two values of 16, one behind the other."""
     where = _looked_up(lanes, [number % LANES for number in order], 4)
     is_right = [number >= LANES for number in order]
-    found = {
-        side: shuffled(lanes, value, where)
+    found = {  # a constant is the same in all lanes
+        side: value
+        if isinstance(value.owner, arith.ConstantOp)
+        else shuffled(lanes, value, where)
         for side, value in ((False, left), (True, right))
         if side in is_right
     }

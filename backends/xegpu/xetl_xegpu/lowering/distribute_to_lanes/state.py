@@ -7,7 +7,7 @@ docs/design/0005-xegpu.md, "Fragments").  A lane holds *pieces*: scalars, or vec
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from enum import Enum, auto
 
@@ -353,38 +353,35 @@ class Lanes(Builder):
     @property
     def lane(self) -> SSAValue:
         """The number of this lane, i32."""
-        return self._once("lane", simt.LaneIdOp)
+        return self.of_lane("lane", lambda head: head.insert(simt.LaneIdOp()))
 
     @property
     def lane_index(self) -> SSAValue:
         """The number of this lane, `index`."""
-        lane = self.lane
-        return self._once("index", lambda: arith.IndexCastOp(lane, IndexType()))
+        cast = arith.IndexCastOp
+        return self.of_lane("index", lambda b: b.insert(cast(self.lane, IndexType())))
 
     def is_lane_bit(self, bit: int) -> SSAValue:
         """Whether this bit of the lane's number is set, i1."""
 
-        def compare() -> Operation:
-            mask, zero = (self._head.constant(number, i32) for number in (bit, 0))
-            masked = self._head.insert(arith.AndiOp(self.lane, mask))
-            return arith.CmpiOp("ne", masked, zero)
+        def compare(head: Builder) -> SSAValue:
+            mask, zero = (head.constant(number, i32) for number in (bit, 0))
+            return head.compare("ne", head.insert(arith.AndiOp(self.lane, mask)), zero)
 
-        return self._once(f"lane & {bit}", compare)
+        return self.of_lane(bit, compare)
 
     @property
     def is_first(self) -> SSAValue:
         """Whether this is the first lane, i1."""
+        return self.of_lane(
+            "first", lambda b: b.compare("eq", self.lane, b.constant(0, i32))
+        )
 
-        def compare() -> Operation:
-            return arith.CmpiOp("eq", self.lane, self._head.constant(0, i32))
-
-        return self._once("first", compare)
-
-    def _once(self, key: str, make: Callable[[], Operation]) -> SSAValue:
+    def of_lane(self, key: Hashable, make: Callable[[Builder], SSAValue]) -> SSAValue:
+        """What follows from the number of the lane alone, made once."""
         known = self._constants.get((key,))
         if known is None:
-            known = self._head.insert(make())
-            self._constants[(key,)] = known
+            known = self._constants[(key,)] = make(self._head)
         return known
 
     # Refusing -----------------------------------------------------------------------
