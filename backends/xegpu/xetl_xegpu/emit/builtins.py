@@ -14,6 +14,7 @@ cl_khr_subgroup_named_barrier as Intel's compiler has it (ocloc 26.27).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from xetl.codegen.types import ll
 from xetl.devices import CODES, Access, Device
@@ -179,9 +180,9 @@ def new_payload() -> Builtin:
     return _of_payloads("createBlock2DAddressPayload", _PAYLOAD, parameters)
 
 
-def payload_setter(axis: str) -> Builtin:
-    """Puts the block of a payload to another ``X`` or ``Y``."""
-    name = f"setBlock2DAddressPayloadBlock{axis}"
+def payload_mover(verb: Literal["set", "add"], axis: str) -> Builtin:
+    """Puts the block of a payload to another ``X`` or ``Y``, or so much further."""
+    name = f"{verb}Block2DAddressPayloadBlock{axis}"
     return _of_payloads(name, "void", (_PAYLOAD, "int"))
 
 

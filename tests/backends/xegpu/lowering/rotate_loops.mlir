@@ -2,12 +2,14 @@
 // Blocks are moved of the array: it is not empty, so the loop over its columns runs.
 
 // CHECK-LABEL: simt.func @columns(
-// CHECK:         %[[END:.*]] = arith.index_cast %k : i64 to index
+// CHECK:         %[[SIZE:.*]] = arith.index_cast %k : i64 to index
 // CHECK-NOT:     scf.for
-// CHECK:         %{{.*}}, %[[SUM:.*]] = scf.while (%[[I:.*]] = %{{.*}}, %[[X:.*]] = %{{.*}}) : (index, f32) -> (index, f32) {
+// CHECK:         %[[END:.*]] = arith.index_cast %[[SIZE]] : index to i32
+// CHECK:         %{{.*}}, %[[SUM:.*]] = scf.while (%[[I:.*]] = %{{.*}}, %[[X:.*]] = %{{.*}}) : (i32, f32) -> (i32, f32) {
+// CHECK:           arith.index_cast %[[I]] : i32 to index
 // CHECK:           %[[Y:.*]] = arith.addf %[[X]], %[[X]]
-// CHECK:           %[[NEXT:.*]] = arith.addi %[[I]], %{{.*}} : index
-// CHECK:           %[[MORE:.*]] = arith.cmpi slt, %[[NEXT]], %[[END]] : index
+// CHECK:           %[[NEXT:.*]] = arith.addi %[[I]], %{{.*}} : i32
+// CHECK:           %[[MORE:.*]] = arith.cmpi slt, %[[NEXT]], %[[END]] : i32
 // CHECK:           scf.condition(%[[MORE]]) %[[NEXT]], %[[Y]]
 // CHECK:           scf.yield
 // CHECK:         simt.store %[[SUM]]
@@ -43,6 +45,23 @@ builtin.module attributes {xegpu.arguments = [["i64", array<i64>, array<i64>, ar
     %more = arith.addi %n, %c31 : index
     %steps = arith.floordivsi %more, %c32 : index
     scf.for %i = %c0 to %steps step %c1 {
+      simt.barrier
+    }
+    simt.return
+  }
+}
+
+// -----
+// The number behind the last does not fit 32 bits.
+
+// CHECK-LABEL: simt.func @far(
+// CHECK:         scf.while ({{.*}}) : (index) -> index {
+builtin.module attributes {xegpu.arguments = [["array", array<i64: 0, 1>, array<i64: 0>, array<i64: 0, 1>]]} {
+  simt.func @far(%base: i64, %m: i64, %k: i64, %pitch: i64, %log: i64) attributes {work_group = array<i64: 16, 1, 1>, subgroup_size = 16 : i64, slm_bytes = 0 : i64, xegpu.block_arguments = array<i64: 0>} {
+    %c0 = arith.constant 0 : index
+    %far = arith.constant 2147483647 : index
+    %n = arith.index_cast %k : i64 to index
+    scf.for %i = %c0 to %n step %far {
       simt.barrier
     }
     simt.return

@@ -102,9 +102,9 @@ def in_steps(A, B, C, PRECISION: constexpr, BK: constexpr = 32):
 @pytest.mark.parametrize(
     ("dtype", "dpas", "most"),
     [
-        ("bf16", 32, {"pvc": 59, "bmg": 55}),
-        ("i8", 32, {"pvc": 68, "bmg": 57}),
-        ("f32", 64, {"pvc": 320, "bmg": 324}),
+        ("bf16", 32, {"pvc": 54, "bmg": 49}),
+        ("i8", 32, {"pvc": 60, "bmg": 49}),
+        ("f32", 64, {"pvc": 314, "bmg": 309}),
     ],
 )
 def test_instructions_of_a_step(dtype: str, dpas: int, most, target: str) -> None:
@@ -114,9 +114,7 @@ def test_instructions_of_a_step(dtype: str, dpas: int, most, target: str) -> Non
     how = {"PRECISION": "tf32" if dtype == "f32" else None, "BK": depth}
     text = in_steps.ir("asm", types, backend="xegpu", target=target, **how)
     fast = text.split("\n// ")[0]
-    # bmg: 128 bytes of tf32, as Intel's compiler orders it.
-    first = fast.splitlines()[0]
-    assert " 0 bytes spilled" in first or (target, dtype) == ("bmg", "f32")
+    assert " 0 bytes spilled" in fast.splitlines()[0]
     step = max(loops(fast), key=lambda each: each.dpas)
     assert (step.dpas, step.calls) == (dpas, 0)
     assert step.instructions <= most[target]
@@ -150,8 +148,8 @@ def by_columns(A, B, C, BM: constexpr = 256, BN: constexpr = 256, BK: constexpr 
 @pytest.mark.parametrize(
     ("kernel", "types", "most"),
     [
-        (turned, "bf16[K,M] bf16[K,N] f32[M,N]", {"pvc": 101, "bmg": 91}),
-        (by_columns, "bf16[M,K] bf16[N,K] f32[M,N]", {"pvc": 84, "bmg": 79}),
+        (turned, "bf16[K,M] bf16[K,N] f32[M,N]", {"pvc": 93, "bmg": 85}),
+        (by_columns, "bf16[M,K] bf16[N,K] f32[M,N]", {"pvc": 67, "bmg": 65}),
     ],
 )
 def test_sides_that_are_transposed(kernel, types: str, most, target: str) -> None:
@@ -176,7 +174,7 @@ def test_floats_of_eight_bits_in_the_matrix_unit(types: str) -> None:
     assert " 0 bytes spilled" in fast.splitlines()[0]
     step = max(loops(fast), key=lambda each: each.dpas)
     assert (step.dpas, step.calls, step.block_loads) == (32, 0, 4)
-    assert step.instructions <= 99
+    assert step.instructions <= 49
     names = {"f8e4m3": "hf8", "f8e5m2": "bf8"}
     products = [line for line in fast.splitlines() if " dpas.8x8 " in f" {line}"]
     sides = [re.findall(r":([hb]f8)", line) for line in products]
@@ -185,7 +183,7 @@ def test_floats_of_eight_bits_in_the_matrix_unit(types: str) -> None:
 
 @each_target
 @pytest.mark.parametrize(
-    ("dtype", "most"), [("f8e5m2", 1000 / 384), ("f8e4m3", 2860 / 384)]
+    ("dtype", "most"), [("f8e5m2", 910 / 384), ("f8e4m3", 2770 / 384)]
 )
 def test_floats_of_eight_bits_are_converted(
     dtype: str, most: float, target: str

@@ -212,8 +212,7 @@ def load_packed_transposed(
     parts: list[SSAValue] = []
     groups = -(-grid.rows // LANES)
     for step in range(grid.columns // depth):
-        first = c.emit.plus(tile.column, step * depth)
-        column = divided(c, first, factor)
+        column = _word(c, c.emit.plus(tile.column, step * depth), 0, factor)
         for group in range(groups):
             row = c.emit.plus(tile.row, group * LANES)
             words = _transposed(c, surface, (row, column), depth // factor, hints, i32)
@@ -248,11 +247,16 @@ def _as_packed(
     )
 
 
-def divided(c: Converter, value: Index, by: int) -> Index:
-    """A number that is known to be a multiple, divided; it may be negative."""
-    if isinstance(value, int):
-        return value // by
-    return c.emit.pure(arith.ShrsiOp, value, by.bit_length() - 1)
+def _word(c: Converter, start: Index, column: int, factor: int) -> Index:
+    """The word of a column, ``start`` and ``column``, that begins a word of ``factor``.
+
+    The words of columns at constant distances are so as well: messages share payloads.
+    """
+    if isinstance(start, int):
+        return (start + column) // factor
+    # It may be negative.
+    word = c.emit.pure(arith.ShrsiOp, start, factor.bit_length() - 1)
+    return c.emit.plus(word, column // factor)
 
 
 def load_deep(
@@ -283,7 +287,7 @@ def load_parted(
     parts: list[SSAValue] = []
     steps = grid.rows // LANES
     for top in range(0, grid.columns, LANES):
-        column = divided(c, c.emit.plus(tile.column, top), 2)
+        column = _word(c, tile.column, top, 2)
         pairs: list[SSAValue] = []
         for step in range(steps):
             at = c.emit.plus(tile.row, step * LANES), column
@@ -308,7 +312,7 @@ def load_transposed(
     parts: dict[int, SSAValue] = {}
     for top in range(0, new.rows, 8 * factor):
         words = 8 if new.rows - top > 4 * factor else 4
-        column = divided(c, c.emit.plus(tile.column, top), factor)
+        column = _word(c, tile.column, top, factor)
         for group in range(new.groups):
             at = c.emit.plus(tile.row, group * LANES), column
             type_ = i32 if factor > 1 else None
