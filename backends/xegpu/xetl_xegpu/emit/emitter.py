@@ -65,6 +65,7 @@ class KernelEmitter(Emitter):
         ending: how a failed assertion ends the workgroup, if others may wait.
         pointed: the block message that must name its array by a pointer, if one must.
         payloads: those of block messages, by block of code, matrix and shape.
+        spills: whether registers do not suffice.
     """
 
     device: Device = field(kw_only=True)
@@ -77,6 +78,7 @@ class KernelEmitter(Emitter):
     ending: Ending | None = None
     pointed: Operation | None = None
     payloads: dict[Any, Any] = field(default_factory=dict[Any, Any])
+    spills: bool = False
 
     def status_words(self) -> Value:
         """Where the status words are: memory that may be read at any time."""

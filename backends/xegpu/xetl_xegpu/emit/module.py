@@ -35,7 +35,7 @@ from xetl_xegpu.emit.log import entry_of, log_operations, room_of
 from xetl_xegpu.emit.scalars import ScalarBuilder
 from xetl_xegpu.emit.spirv import to_assembly, to_spirv
 from xetl_xegpu.emit.spirv_limits import check_module, mend_zero_extensions
-from xetl_xegpu.simt import FuncOp
+from xetl_xegpu.simt import SPILLS, FuncOp
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +146,7 @@ def _emit_kernel(
         told = em.status_words(), I32(log_ids[op])
         em.call(subgroup_check(), told)
     workgroup.begin(em, op)
+    em.spills = SPILLS in op.attributes
     em.pointed = payloads.op_with_pointer(em, op)
     em.emit_block(op.body.block)
     if isinstance(builder, ScalarBuilder):

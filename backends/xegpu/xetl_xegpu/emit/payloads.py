@@ -9,9 +9,10 @@ one shape of one matrix; those at a constant distance from the first give that d
 
 Loads in loops are left alone: the compiler itself keeps a payload before the loop. Of
 loads that transpose there are many a step, and pvc copies it for each: there each has
-a payload of its own, but few beside reductions, which need the registers. So have
-prefetches in loops beside matrix products of 16 and 8 bits. A place that goes on
-evenly is moved by an addition in the payload.
+a payload of its own. So have prefetches in loops beside matrix products of 16 and 8
+bits. Beside reductions, which need the registers, few loads have one, and nothing if
+these do not suffice. A place that goes on evenly is moved in the payload by an
+addition.
 [measured] a GEMM of bf16 on pvc: 53 instructions a step, by B column-major 66; if
 places are set, 54 and 71; if the compiler makes these payloads, 70 and 101.
 Left alone are messages with hints, and shapes whose items no vector of SPIR-V holds.
@@ -100,9 +101,9 @@ def _may_share(em: KernelEmitter, op: BlockOp) -> bool:
     if isinstance(op, simt.BlockPrefetchOp):
         # [measured] Products of f32, by vectors or as tf32, need the registers.
         is_narrow = shape.bits < 32 and _stands_beside(op, simt.DpasOp)
-        return is_message and is_narrow and _may_keep(op)
+        return is_message and is_narrow and _may_keep(em, op)
     if is_message and shape.mode == "transpose":
-        return em.device.name in _COPIES and _may_keep(op)
+        return em.device.name in _COPIES and _may_keep(em, op)
     if not is_message or shape.mode != "plain" or shape.columns != SUBGROUP_SIZE:
         return False
     if isinstance(op, simt.BlockStoreOp):
@@ -138,7 +139,7 @@ def prefetch(em: KernelEmitter, op: simt.BlockPrefetchOp) -> None:
     em.call(message, [_kept(em, op), _DEFAULT, _DEFAULT, _CACHED])
 
 
-def _may_keep(op: BlockOp) -> bool:
+def _may_keep(em: KernelEmitter, op: BlockOp) -> bool:
     """Whether a load in a loop may have a payload of its own, made before the loop."""
     block, loop = op.parent, op.parent_op()
     if not isinstance(loop, scf.ForOp | scf.WhileOp) or not isinstance(block, Block):
@@ -147,7 +148,10 @@ def _may_keep(op: BlockOp) -> bool:
     counts = bool(block.args) and block.args[0].type in (IndexType(), i32)
     if not counts or block is not loop.regions[0].block:
         return False
-    if isinstance(op, simt.BlockLoadOp) and _stands_beside(op, simt.ReduceOp):
+    is_beside_reductions = _stands_beside(op, simt.ReduceOp)
+    if is_beside_reductions and em.spills:
+        return False
+    if is_beside_reductions and isinstance(op, simt.BlockLoadOp):
         loads = [each for each in block.ops if isinstance(each, simt.BlockLoadOp)]
         turned = [each for each in loads if each.shape.mode == op.shape.mode]
         if op not in turned[:_BESIDE_REDUCTIONS]:

@@ -56,6 +56,9 @@ SUBGROUP_SIZE = 16
 
 DIMENSIONS = ("x", "y", "z")
 
+SPILLS = "xegpu.spills"
+"""Of a kernel: a block with products needs more registers than there are."""
+
 
 class FuncOp(XetlOp, name="simt.func"):
     """A kernel as one lane runs it; its body is one block.
