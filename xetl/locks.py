@@ -20,6 +20,9 @@ class ForkSafeLock:
         self._lock = RLock()
         _LOCKS.add(self)
 
+    def __reduce__(self) -> tuple[type[ForkSafeLock], tuple[()]]:
+        return ForkSafeLock, ()  # nobody holds it in another process
+
     def held(self) -> Any:
         """What to enter with ``with``."""
         return self._lock

@@ -6,7 +6,9 @@ import os
 import pickle
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -74,6 +76,65 @@ with ThreadPoolExecutor(2) as pool:
     print([*pool.map(work, [add_one] * 3, range(3))])
 """,
 }
+
+
+SENDER = (
+    PROGRAM.replace("return v + 1.0", "return v + FUNCTION(v)").replace(
+        "import sys", "import sys, cloudpickle, xetl"
+    )
+    + """
+FUNCTION = lambda v: countdown(v, 2)
+
+@xetile.function
+def countdown(v, n: constexpr):
+    return countdown(v, n - 1) if n > 0 else 1.0
+
+def made_in_a_function():
+    @xetile.kernel(grid=1)
+    def local(X):
+        x = xetile.init_tile(X, [0], (16,))
+        xetile.store_tile(more(xetile.load_tile(x)), x)
+    return local
+
+@xetl.autotune(configs=[xetl.Config(SIZE=16)])
+@xetile.kernel(grid=lambda m: (m.X.shape[0] // SIZES[add_one],))
+def tuned(X, SIZE: constexpr):
+    x = xetile.init_tile(X, [0], (SIZE,))
+    xetile.store_tile(more(xetile.load_tile(x)), x)
+
+@xetile.kernel(grid=1)
+def wrong(X):
+    xetile.store_tile(more(X), xetile.init_tile(X, [0], (16,)))
+
+SIZES = {add_one: 16}
+kernels = [add_one, made_in_a_function(), tuned, wrong]
+sys.stdout.buffer.write(cloudpickle.dumps((work, kernels)))
+"""
+)
+RECEIVER = """
+import pickle, sys
+work, (*kernels, wrong) = pickle.load(sys.stdin.buffer)
+print([work(kernel, 0) for kernel in kernels])
+work(wrong, 0)
+"""
+
+
+def test_kernels_by_value_take_their_source_along(tmp_path: Path) -> None:
+    pytest.importorskip("cloudpickle")
+    program = tmp_path / "program.py"
+    program.write_text(SENDER)
+    paths = os.pathsep.join(str(ROOT / tree) for tree in TREES)
+    env = {**os.environ, "PYTHONPATH": paths, "XETL_CACHE_DIR": str(tmp_path)}
+    run: Any = partial(subprocess.run, env=env, capture_output=True, timeout=120)
+    sent = run([sys.executable, str(program)], check=True)
+    program.unlink()
+    got = run([sys.executable, "-c", RECEIVER], input=sent.stdout)
+    assert got.stdout == b"[32.0, 32.0, 32.0]\n", got.stderr.decode()
+    text = SENDER.splitlines()
+    line = 1 + text.index(
+        "    xetile.store_tile(more(X), xetile.init_tile(X, [0], (16,)))"
+    )
+    assert f"{program}:{line}:" in got.stderr.decode()
 
 
 @pytest.mark.slow

@@ -79,16 +79,17 @@ def find_source(function: Callable[..., Any]) -> FunctionSource:
     Raises:
         SyntaxNotSupportedError: its source is not at hand, or has changed.
     """
+    lines = lines_of(function)
     code = function.__code__
     if code.co_flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
         raise SyntaxNotSupportedError(
             f"`{code.co_name}` is an `async` function, which is not part of the kernel"
             " language",
             code="X0402",
-            **_head(code, lines_of(function)),
+            **_head(code, lines),
             help="write `def`: launches return at once with `wait=False`",
         )
-    file = _parse_file(code.co_filename, lines_of(function), code.co_name)
+    file = _parse_file(code.co_filename, lines, code.co_name)
     candidates = [
         node
         for node in file.functions_at(code.co_firstlineno)

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, ParamSpec, TypeVar, cast
 
 from xetl.errors import LaunchError
+from xetl.imports import late
 from xetl.language.source_lines import keep_lines
 
 P = ParamSpec("P")
@@ -28,6 +29,7 @@ else:
             return cls
 
 
+_reduced = late("xetl.language.pickling", "reduced")
 _NAME = "__xetl_operation__"
 _BODY = "__xetl_body__"
 
@@ -95,6 +97,12 @@ class Function(Generic[P, R]):
 
     def __repr__(self) -> str:
         return f"<xetile.function {self.fn.__name__}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _reduced(self, (self.fn,), self.fn)
+
+    def __setstate__(self, made: tuple[Any, ...]) -> None:
+        type(self).__init__(self, *made)
 
 
 def function(fn: Callable[P, R]) -> Function[P, R]:

@@ -5,7 +5,8 @@ Python keeps the text of ``python -c`` among its arguments and that of a redirec
 standard input in the file it came from; since 3.13 it keeps both by itself. Texts of
 such names are taken only if the very function is in them: ``<string>`` is also what
 ``exec`` calls its texts. The decorators keep the lines, since the next text of that
-name may replace them.
+name may replace them. A function that came from another process by value has lost its
+file; the texts that came with kernels are searched for it in the same way.
 """
 
 from __future__ import annotations
@@ -24,22 +25,44 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _KEPT = "__xetl_lines__"
 _COMMAND, _INPUT = "<string>", "<stdin>"
+_BY_VALUE = "<dynamic-code>"
+"""The file of functions that cloudpickle 3.1.2 and later restore."""
+_CARRIED: dict[str, tuple[str, list[str]]] = {}
+"""Texts that came from other processes: the file of each, and its lines."""
+_MOST_CARRIED = 256
 _ANNOTATIONS = 0x1000000
 """The flag of code behind ``from __future__ import annotations``."""
 
 
 def keep_lines(fn: F) -> F:
     """Note the lines of a function that is in no file, as long as they are known."""
-    if _is_no_file(fn.__code__.co_filename):
-        lines = lines_of_code(fn.__code__, fn.__globals__)
-        if lines:
-            fn.__dict__[_KEPT] = lines
+    code = fn.__code__
+    if not _is_no_file(code.co_filename):
+        return fn
+    lines = lines_of_code(code, fn.__globals__)
+    if lines:
+        fn.__dict__[_KEPT] = lines
+    if lines and code.co_filename == _BY_VALUE:
+        path, _ = _CARRIED["".join(lines)]
+        cast("Any", fn).__code__ = code.replace(co_filename=path)
     return fn
 
 
+def carry_lines(path: str, text: str) -> None:
+    """Note a text from another process, which functions from there may be in."""
+    if len(_CARRIED) >= _MOST_CARRIED:
+        _CARRIED.pop(next(iter(_CARRIED)))
+    _CARRIED.setdefault(text, (path, text.splitlines(keepends=True)))
+
+
 def lines_of(fn: Callable[..., Any]) -> list[str]:
-    """All lines, each with its line break; none if they are not known."""
+    """All lines, each with its line break; none if they are not known.
+
+    The code of a function that came from another process gets its file back.
+    """
     kept: Any = getattr(fn, _KEPT, None)
+    if kept is None and fn.__code__.co_filename == _BY_VALUE:
+        kept = getattr(keep_lines(fn), _KEPT, None)
     if kept is not None:
         return cast("list[str]", kept)
     return lines_of_code(fn.__code__, getattr(fn, "__globals__", None))
@@ -50,6 +73,9 @@ def lines_of_code(code: CodeType, names: Mapping[str, Any] | None) -> list[str]:
     path = code.co_filename
     linecache.checkcache(path)  # a reloaded module has new lines
     found = linecache.getlines(path, cast("Any", names))
+    if path == _BY_VALUE:
+        holding = (text for text in [*_CARRIED] if _holds(text, code))
+        return _CARRIED[text][1] if (text := next(holding, None)) else []
     if path not in (_COMMAND, _INPUT):
         return found or _kept_by_python(code)
     if found and _holds("".join(found), code):

@@ -32,7 +32,7 @@ from xetl.runtime.specialize import Specialization, leaves_of, specialize
 from xetl.runtime.structured import flat_entry, places_of
 from xetl.runtime.tensors import hide_from_dynamo, settle_dynamo
 
-_reduced = late("xetl.runtime.pickling", "reduced")
+_reduced = late("xetl.language.pickling", "reduced")
 
 
 class Kernel(LaunchedKernel):
@@ -69,8 +69,11 @@ class Kernel(LaunchedKernel):
     def __repr__(self) -> str:
         return f"<xetile.kernel {self.fn.__name__}>"
 
-    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    def __reduce__(self) -> tuple[Any, ...]:
         return _reduced(self, (self.fn, self.grid, self.subgroups), self.fn)
+
+    def __setstate__(self, made: tuple[Any, ...]) -> None:
+        type(self).__init__(self, *made)
 
     def __call__(self, *args: Any, **keywords: Any) -> Event | None:
         """Launch with the declared grid; as ``kernel[grid](...)`` otherwise."""

@@ -14,13 +14,13 @@ from typing import Any
 
 from xetl.backend import Event
 from xetl.errors import LaunchError, XetlError
+from xetl.language.pickling import reduced
 from xetl.language.signature import replaced
 from xetl.runtime.call_site import at_caller
 from xetl.runtime.executables import Prepared, choose_target
 from xetl.runtime.grid import Grid, GridSpec, fixed
 from xetl.runtime.kernel import Kernel
 from xetl.runtime.launcher import Plan
-from xetl.runtime.pickling import reduced
 from xetl.runtime.placement import choose_backend
 from xetl.runtime.shortcuts import OPTIONS
 from xetl.runtime.signature_text import describe
@@ -187,7 +187,7 @@ class CompletedKernel(Kernel):
         self._computed = chosen | self.heuristics.keys()
         self._names = tuple(self._parameters.names)
 
-    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    def __reduce__(self) -> tuple[Any, ...]:
         return reduced(self, self._made, self.fn)
 
     @property
