@@ -99,6 +99,8 @@ def test_division_and_powers(backend):
     same(computed(lambda a, b: a**-1, x, y, "f32", backend), 1 / x)
     same(computed(lambda a, b: 2.0**b, x, y, "f32", backend), 2.0**y)
     same(computed(lambda a, b: a**0, x, y, "f32", backend), np.ones_like(x))
+    c, d = matrix("i64", high=4), matrix("i64", seed=1)
+    same(computed(lambda a, b: a**31 + b**0, c, d, "i64", backend), c**31 + 1)
 
 
 COMPARISONS = {

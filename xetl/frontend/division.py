@@ -6,6 +6,8 @@ INT_MIN, which hardware would trap on, so -1 is replaced before dividing too.
 
 from __future__ import annotations
 
+from typing import TypeGuard
+
 from xdsl.ir import SSAValue
 
 from xetl.dialects.upstream import arith, math
@@ -17,7 +19,7 @@ from xetl.frontend.types import Scalar, Shape, Value, Vector, is_constant, scala
 from xetl.language.dtypes import DType, f32, f64, index
 
 LARGEST_PRODUCT = 16
-"""The largest exponent that is multiplied out."""
+"""The largest exponent of a float that is multiplied out; of integers all are."""
 
 
 def power(ctx: Context, base: Arg, exponent: Arg) -> Vector | None:
@@ -28,7 +30,7 @@ def power(ctx: Context, base: Arg, exponent: Arg) -> Vector | None:
     if n == 0.5:
         floats = value if value.dtype.is_float else convert(ctx, value, f32)
         return Vector(ctx.emit(math.SqrtOp(floats.ssa)), value.shape, floats.dtype)
-    if not isinstance(n, int) or not 0 <= n <= LARGEST_PRODUCT:
+    if not _is_product(n, value.dtype.is_float):
         return None
     if n == 0:
         return splat(ctx, 1, value.shape, value.dtype)
@@ -39,7 +41,9 @@ def power(ctx: Context, base: Arg, exponent: Arg) -> Vector | None:
 def power_of_scalars(ctx: Context, base: Value, exponent: Value) -> Scalar:
     """``base ** exponent`` of two numbers, one of the run."""
     kind = scalar_kind(base)
-    if isinstance(exponent, int) and 0 < exponent <= LARGEST_PRODUCT:
+    if _is_product(exponent, kind == "float"):
+        if not exponent:
+            return runtime(ctx, 1.0 if kind == "float" else 1)
         if kind == "float":
             product = _product(ctx, to_float(ctx, base), exponent, arith.MulfOp)
             return Scalar(product, "float")
@@ -47,6 +51,12 @@ def power_of_scalars(ctx: Context, base: Value, exponent: Value) -> Scalar:
         return Scalar(product, "int")
     result = math.PowfOp(to_float(ctx, base), to_float(ctx, exponent))
     return Scalar(ctx.emit(result), "float")
+
+
+def _is_product(exponent: Value, is_float: bool) -> TypeGuard[int]:
+    if not isinstance(exponent, int) or exponent < 0:
+        return False
+    return exponent <= LARGEST_PRODUCT or not is_float
 
 
 def _product(
