@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.frontend.page import computed, matrix
+from tests.frontend.page import NUMPY, computed, matrix
 from xetl import xetile
 from xetl.errors import CheckError
 from xetl.xetile import constexpr
@@ -125,6 +125,22 @@ def test_an_element_of_a_row(dtype: str, backend: str) -> None:
         backend,
     )
     np.testing.assert_array_equal(found, np.full((1, 16), a[0, place]))
+
+
+@xetile.kernel(grid=1)
+def at_run_time(X, OUT, n: int):
+    v = xetile.load_tile(xetile.init_tile(X, [0], (5,)))
+    OUT[0] = v[n]
+
+
+@ALL
+@pytest.mark.parametrize("place", [0, 4, 5, -1, 2**32 + 3])
+@pytest.mark.parametrize("dtype", ["f32", "i64"])
+def test_an_element_outside_of_a_row_is_0(dtype: str, place: int, backend: str) -> None:
+    x = np.arange(1, 6).astype(NUMPY[dtype])
+    out = np.full(1, 7, x.dtype)
+    at_run_time(x, out, place, backend=backend)
+    assert out[0] == (x[place] if 0 <= place < 5 else 0)
 
 
 def test_interpret_names_what_is_outside() -> None:

@@ -139,10 +139,11 @@ def cummin(v: Vector, axis: int | None = None, reverse: bool = False) -> Vector:
 
 @composite
 def element(v: Vector, place: Scalar) -> Any:
-    """``v[place]`` of a vector of rank 1; outside, the least number, or 0."""
+    """``v[place]`` of a vector of rank 1; 0 outside."""
+    inside = place >= 0 and place < v.shape[0]  # i32, as `arange` is, cannot tell
     chosen = arange(v.shape[0]) == place
     if v.dtype.bits == 1:
-        return any(v & chosen)
+        return any(v & chosen) and inside
     if v.dtype.is_float:
-        return max(where(chosen, v, -inf))
-    return max(tile_reduce("or", where(chosen, v, 0), 0))
+        return max(where(chosen, v, -inf)) if inside else 0.0
+    return max(tile_reduce("or", where(chosen, v, 0), 0)) if inside else 0
