@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 from launching import agree, same, small_integers
+from native_harness import fenced
 
 import xetl
 from xetl import xetile
@@ -228,10 +229,53 @@ def test_rows_of_one_element(
     agree(window, 1, x, np.zeros((8, 40), np.float32), *place, ROWS=8, COLUMNS=40)
 
 
-def test_rows_of_one_element_are_not_gathered() -> None:
+def test_rows_of_one_or_every_second_element_are_not_gathered() -> None:
     x = np.broadcast_to(np.float32(3), (8, 40))
     y = np.zeros((8, 40), np.float32)
     shown = window.ir("loops", x, y, 0, 0, ROWS=8, COLUMNS=40, target="avx512")
     before = shown.partition("vector.gather")[0]
     assert before.rstrip().splitlines()[-2].strip() == "} else {", before
-    assert "vector.broadcast" in before.rpartition("scf.if")[2]
+    of_one, _, of_second = before.rpartition("scf.if")
+    assert "vector.broadcast" in of_one.rpartition("scf.if")[2]
+    assert "vector.shuffle" in of_second
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "float16", "float32", "float64"])
+@pytest.mark.parametrize("step", [2, -2, 3])
+@pytest.mark.parametrize("shape", [(1, 1), (3, 16), (5, 64)])
+@pytest.mark.parametrize("place", [(0, 0), (-1, -5)])
+def test_every_second_element_of_rows(
+    dtype: str, step: int, shape: tuple[int, int], place: tuple[int, int]
+) -> None:
+    """What stands between is neither read into lanes nor written."""
+    rows, columns = shape
+    numbers = np.arange(3 * rows * columns) % 100
+    x = numbers.reshape(rows, -1).astype(dtype)[:, ::step][:, :columns]
+    y = np.full((rows, 3 * columns + 9), 1).astype(dtype)
+    each = y[:, 1::step]
+    wanted = agree(moved, 1, x, each, *place, ROWS=4, COLUMNS=48)[1]
+    moved[1](x, each, *place, ROWS=4, COLUMNS=48)
+    same(each, wanted)
+    each[...] = 1
+    same(y, np.ones_like(y))
+
+
+@xetile.kernel
+def moved(X, Y, row: int, column: int, ROWS: constexpr, COLUMNS: constexpr):
+    tile = xetile.init_tile(X, [row, column], (ROWS, COLUMNS))
+    xetile.store_tile(
+        xetile.load_tile(tile), xetile.init_tile(Y, [row, column], (ROWS, COLUMNS))
+    )
+
+
+@pytest.mark.parametrize("columns", [16, 48, 61])
+def test_nothing_is_read_behind_the_last_element(columns: int) -> None:
+    """It is the last of its page, and behind that is nothing."""
+    page = fenced(np.zeros(2 * columns - 1, np.float32))
+    page[:] = np.arange(page.size)
+    x, y = page[None, ::2], np.zeros((1, 2 * columns), np.float32)
+    moved[1](x, y[:, ::2], 0, 0, ROWS=1, COLUMNS=64)
+    same(y[:, ::2], x)
+    assert not y[:, 1::2].any()
+    moved[1](y[:, ::2], x, 0, 0, ROWS=1, COLUMNS=64)
+    same(page[1::2], np.arange(1, page.size, 2, dtype=np.float32))

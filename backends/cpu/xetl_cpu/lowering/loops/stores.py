@@ -305,7 +305,8 @@ def _store_lanes(
         build.add(vector.MaskedstoreOp(tile.matrix.memref, indices, mask, value))
     else:
         numbers = lane_numbers(build, at.lanes)
-        build.add(vector.ScatterOp(tile.matrix.memref, indices, numbers, mask, value))
+        scatter = vector.ScatterOp(tile.matrix.memref, indices, numbers, mask, value)
+        _store_of_any_stride(ev, tile.matrix, scatter)
 
 
 def store_scatter(state: State, op: StoreScatterOp) -> None:
@@ -338,4 +339,5 @@ def store_scatter(state: State, op: StoreScatterOp) -> None:
     over_chunks(state, op, (rows, end), body)
 
 
+_store_of_any_stride = late("xetl_cpu.lowering.loops.strides", "store_of_any_stride")
 _strided_store = late("xetl_cpu.lowering.loops.strides", "strided_store")

@@ -28,7 +28,13 @@ from xetl_cpu.lowering.loops.runs import (
     scatter_lanes,
     splat_of,
 )
-from xetl_cpu.lowering.loops.state import Matrix, ScatterTile, shape_of
+from xetl_cpu.lowering.loops.state import (
+    Matrix,
+    ScatterTile,
+    reinterpret,
+    shape_of,
+    view_of,
+)
 
 if TYPE_CHECKING:
     from xetl_cpu.lowering.loops.evaluate import Evaluator
@@ -153,7 +159,8 @@ def row_of_any_stride(
 ) -> Operation:
     """What does the same as ``gather``, faster if the row repeats one element.
 
-    Such are the gradient of a sum and other arrays that NumPy or torch broadcast.
+    Such are the gradient of a sum and other arrays that NumPy or torch broadcast. So is
+    it if the row is every second element: X[:, ::2], or real parts.
 
     Args:
         ev: of the nest.
@@ -162,20 +169,78 @@ def row_of_any_stride(
         limit: how many elements of it there are; 0 where it is outside.
         gather: some of its lanes, not inserted yet.
     """
-    first, key = ev.nest.places[0], ("stride", id(matrix.memref))
-    if key not in ev.memo:
-        metadata = first.add(memref.ExtractStridedMetadataOp(matrix.memref))
-        ev.memo[key] = first.compare("eq", metadata.strides[-1], 0)
-    outside = ev.nest.at(row)
-    is_one = outside.both(ev.memo[key], outside.compare("sgt", limit, 0))
-    there, elsewhere = Block(), Block([gather, scf.YieldOp(gather.result)])
-    build = Builder.at_end(there)
+    outside, step = ev.nest.at(row), _step_at_run(ev, matrix)
+    repeats = ev.nest.places[0].compare("eq", step, 0)
+    is_one = outside.both(repeats, outside.compare("sgt", limit, 0))
+    there, elsewhere = Block(), Block()
+    build, rest = Builder.at_end(there), Builder.at_end(elsewhere)
     one = memref.LoadOp(matrix.memref, [build.index(row), build.index(0)])
     same = splat(build, build.insert(one), vector_type(gather.result).get_shape()[0])
     found = build.insert(arith.SelectOp(gather.mask, same, gather.pass_thru))
     build.add(scf.YieldOp(found))
-    branches = Region(there), Region(elsewhere)
-    return scf.IfOp(is_one, [gather.result.type], *branches)
+    rest.add(scf.YieldOp(rest.insert(_every_second(rest, ev, matrix, gather))))
+    return scf.IfOp(is_one, [gather.result.type], Region(there), Region(elsewhere))
+
+
+def _every_second(
+    build: Builder, ev: Evaluator, matrix: Matrix, gather: vector.GatherOp
+) -> Operation:
+    """Two loads and a shuffle, if all lanes count and each is two places further."""
+    wide = vector_type(gather.result)
+    (lanes,) = wide.get_shape()
+    all_count = build.insert(vector.ReductionOp(gather.mask, kind="and"))
+    is_two = build.both(_is_two(ev, matrix), all_count)
+    there, elsewhere = Block(), Block([gather, scf.YieldOp(gather.result)])
+    loads, (row, col) = Builder.at_end(there), gather.indices
+    first = loads.times(col, 2)
+    # The second begins so that it ends with the last lane: behind it may be nothing.
+    places = [[row, loads.index(loads.plus(first, n))] for n in (0, lanes - 1)]
+    view = _dense_view(ev, matrix)
+    parts = [loads.insert(vector.LoadOp(view, each, wide)) for each in places]
+    order = [n if n < lanes else n + 1 for n in range(0, 2 * lanes, 2)]
+    loads.add(scf.YieldOp(loads.insert(vector.ShuffleOp(*parts, mask=order))))
+    return scf.IfOp(is_two, [wide], Region(there), Region(elsewhere))
+
+
+def _step_at_run(ev: Evaluator, matrix: Matrix) -> SSAValue:
+    """From one element of a row to the next."""
+    key = "stride", id(matrix.memref)
+    if key not in ev.memo:
+        first = ev.nest.places[0]
+        metadata = first.add(memref.ExtractStridedMetadataOp(matrix.memref))
+        ev.memo[key] = metadata.strides[-1]
+    return ev.memo[key]
+
+
+def _is_two(ev: Evaluator, matrix: Matrix) -> SSAValue:
+    return ev.nest.places[0].compare("eq", _step_at_run(ev, matrix), 2)
+
+
+def _dense_view(ev: Evaluator, matrix: Matrix) -> SSAValue:
+    """A matrix whose stride is 2, with the elements between its own."""
+    key = "dense", id(matrix.memref)
+    if key not in ev.memo:
+        first = ev.nest.places[0]
+        offset, (row_step, _) = view_of(matrix.memref, first)
+        sizes = matrix.rows, first.times(matrix.cols, 2)
+        ev.memo[key] = reinterpret(first, matrix.memref, offset, sizes, (row_step, 1))
+    return ev.memo[key]
+
+
+def store_of_any_stride(
+    ev: Evaluator, matrix: Matrix, scatter: vector.ScatterOp
+) -> None:
+    """Do what ``scatter`` does, faster if elements of a row are two places apart."""
+    build = ev.nest.places[2]
+    if not ev.state.target.has_masks:  # as in `strided_store`
+        build.add(scatter)
+        return
+    there, elsewhere = Block(), Block([scatter, scf.YieldOp()])
+    stores, (row, col) = Builder.at_end(there), scatter.indices
+    view, first = _dense_view(ev, matrix), stores.times(col, 2)
+    _store_every_nth(stores, scatter, (view, row), first, 2, 0)
+    stores.add(scf.YieldOp())
+    build.add(scf.IfOp(_is_two(ev, matrix), [], Region(there), Region(elsewhere)))
 
 
 def strided_store(
@@ -197,7 +262,7 @@ def strided_store(
         base, limit, others = _up_to_limit(ev, tile, given, at)
         if not others:
             ev.limits[limit] = limit
-            _store_every_nth(build, scatter, base, step, offset)
+            _store_every_nth(build, scatter, (scatter.base,), base, step, offset)
             return
     ends = [vector.ExtractOp(scatter.index_vec, [n]) for n in (0, lanes - 1)]
     first, last = map(build.insert, ends)
@@ -207,15 +272,24 @@ def strided_store(
     )
     there, elsewhere = Block(), Block([scatter, scf.YieldOp()])
     stores = Builder.at_end(there)
-    _store_every_nth(stores, scatter, first, step, 0)
+    _store_every_nth(stores, scatter, (scatter.base,), first, step, 0)
     stores.add(scf.YieldOp())
     build.add(scf.IfOp(fits, [], Region(there), Region(elsewhere)))
 
 
 def _store_every_nth(
-    build: Builder, scatter: vector.ScatterOp, first: Index, step: int, offset: int
+    build: Builder,
+    scatter: vector.ScatterOp,
+    to: tuple[SSAValue, *tuple[SSAValue, ...]],
+    first: Index,
+    step: int,
+    offset: int,
 ) -> None:
-    """Store lanes ``step`` apart; the first is ``offset`` places behind ``first``."""
+    """Store lanes ``step`` apart; the first is ``offset`` places behind ``first``.
+
+    ``to`` is a memref, and its row if it has rows.
+    """
+    base, *row = to
     (lanes,) = vector_type(scatter.value).get_shape()
     numbers, rest = lane_numbers(build, lanes), splat(build, build.index(offset), lanes)
     steps = splat(build, build.index(step), lanes)
@@ -226,8 +300,11 @@ def _store_every_nth(
         places = arith.AddiOp(numbers, splat(build, build.index(start), lanes))
         left = build.insert(arith.RemuiOp(build.insert(places), steps))
         mask = build.insert(arith.CmpiOp("eq", left, rest))
+        if row:  # some lanes may not count
+            counts = vector.ShuffleOp(scatter.mask, scatter.mask, mask=order)
+            mask = build.both(mask, build.insert(counts))
         place = build.index(build.plus(first, start))
-        build.add(vector.MaskedstoreOp(scatter.base, [place], mask, spread))
+        build.add(vector.MaskedstoreOp(base, [*row, place], mask, spread))
 
 
 def _few(tile: ScatterTile) -> tuple[int, int]:
