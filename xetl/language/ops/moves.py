@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING
 from xetl.language.dtypes import i8
 from xetl.language.operation import composite
 from xetl.language.ops.program import barrier, static_assert
-from xetl.language.ops.tiles import init_tile, load_gather, load_tile, slm, store_tile
+from xetl.language.ops.tiles import (
+    init_tile,
+    load_gather,
+    load_tile,
+    slm,
+    store_scatter,
+    store_tile,
+)
 from xetl.language.ops.vectors import arange, reshape
 
 if TYPE_CHECKING:
@@ -156,11 +163,17 @@ def cat(a: Vector, b: Vector, axis: int = 0) -> Vector:
 def interleave(a: Vector, b: Vector) -> Vector:
     """The elements of ``a`` and ``b`` in turn along the last axis: a0 b0 a1 b1 ..."""
     static_assert(a.shape == b.shape, "`interleave`: the shapes differ")
-    both = cat(a, b, -1)
-    wide, columns = as_matrix(both), a.shape[-1]
-    place = along(2 * columns, 1)
-    index = place // 2 + place % 2 * columns
-    return reshape(exchange(memory_for(wide), wide, index, 1), both.shape)
+    static_assert(a.dtype == b.dtype, f"`interleave` of {a.dtype} and {b.dtype}")
+    one, other = storable(as_matrix(a)), storable(as_matrix(b))
+    rows, columns = one.shape
+    memory = slm((rows, 2 * columns), one.dtype)
+    row, even = along(rows, 0), along(columns, 1) * 2
+    store_scatter(one, None, init_tile(memory, [row, even]))
+    store_scatter(other, None, init_tile(memory, [row, even + 1]))
+    barrier()
+    both = load_tile(init_tile(memory, [0, 0], (rows, 2 * columns))).to(a.dtype)
+    barrier()
+    return both if a.ndim == 2 else reshape(both, 2 * columns)
 
 
 @composite
@@ -178,4 +191,6 @@ def split(v: Vector) -> tuple[Vector, Vector]:
     """The two columns of a matrix of shape (n, 2), each of rank 1."""
     static_assert(v.ndim == 2 and v.shape[1] == 2, "`split` takes a shape (n, 2)")
     n = v.shape[0]
-    return reshape(slice_rows(v, 0, 1, 1), n), reshape(slice_rows(v, 1, 2, 1), n)
+    row, even = reshape(v, (1, 2 * n)), along(n, 1) * 2
+    one, other = exchanged(memory_for(row), row, (even, even + 1), 1)
+    return reshape(one, n), reshape(other, n)
