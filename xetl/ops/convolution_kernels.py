@@ -164,6 +164,7 @@ def depthwise(
     UNROLLED: constexpr,
     ROWS: constexpr,
     WIDTH: constexpr,
+    COLUMNS: constexpr,
 ) -> None:
     """A convolution of each channel with a kernel of its own.
 
@@ -183,14 +184,14 @@ def depthwise(
         UNROLLED: columns of the kernel that are added one after the other, a divisor.
         ROWS: of a tile, a divisor of PART.
         WIDTH: columns of a tile.
+        COLUMNS: of the planes: what a tile sees, or more.
     """
     first, image = xetile.program_id(0) * PART, xetile.program_id(1)
     c = image % weight.shape[0]
     down, across = STRIDES[0], STRIDES[1]
     rows = PART + (TAPS[0] - 1) * DILATION[0] // down
-    columns = WIDTH + (TAPS[1] - 1) * DILATION[1] // across
-    planes = xetile.slm((down * across * rows, columns), ACC)
-    line = xetile.slm((1, across * columns), ACC)
+    planes = xetile.slm((down * across * rows, COLUMNS), ACC)
+    line = xetile.slm((1, across * COLUMNS), ACC)
     for j in range(0, out.shape[2], WIDTH):
         top, left = first * down - above, j * across - before
         copy_planes(x[image], planes, line, top, left, STRIDES)
@@ -228,6 +229,7 @@ def depthwise_by_weight(
     ACC: constexpr,
     PART: constexpr,
     WIDTH: constexpr,
+    COLUMNS: constexpr,
 ) -> None:
     """The gradient by the kernels of `depthwise`, those of a channel to a program.
 
@@ -237,9 +239,8 @@ def depthwise_by_weight(
     """
     c, down, across = xetile.program_id(0), STRIDES[0], STRIDES[1]
     rows = PART + (TAPS[0] - 1) * DILATION[0] // down
-    columns = WIDTH + (TAPS[1] - 1) * DILATION[1] // across
-    planes = xetile.slm((down * across * rows, columns), ACC)
-    line = xetile.slm((1, across * columns), ACC)
+    planes = xetile.slm((down * across * rows, COLUMNS), ACC)
+    line = xetile.slm((1, across * COLUMNS), ACC)
     copied, sums = xetile.slm((PART, WIDTH), ACC), xetile.slm(TAPS, ACC)
     put(xetile.zeros(TAPS, ACC), sums, [0, 0])
     parts, pieces = cdiv(grad.shape[1], PART), cdiv(grad.shape[2], WIDTH)

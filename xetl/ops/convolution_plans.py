@@ -51,6 +51,8 @@ _ROWS, MOST_ROWS = 4, 32
 _SCRATCH = 1 << 16
 """Bytes that it copies of the input: what the shared memory of any GPU holds."""
 _FILLED = 4096
+_VECTOR = 16
+"""Elements of the widest vectors of 32 bits, and lanes of a subgroup."""
 
 
 @dataclass(frozen=True)
@@ -451,13 +453,19 @@ def each_image(array: Numbers) -> Numbers:
 
 def part_of(x: Operand, g: Geometry) -> int:
     """How many rows of the result `depthwise` makes at once; 0: they have no room."""
-    width = min(TILE, width_of(g.result[1]))
-    spans = zip(g.taps, g.dilation, g.stride)
-    down, across = ((taps - 1) * dilation // stride for taps, dilation, stride in spans)
+    down = (g.taps[0] - 1) * g.dilation[0] // g.stride[0]
     planes = g.stride[0] * g.stride[1] * sums_of(x.dtype).bits // 8
-    room = _SCRATCH // (planes * (width + across)) - down
+    room = _SCRATCH // (planes * widths_of(g)[1]) - down
     rows = max(0, min(MOST_ROWS, room)) // _ROWS * _ROWS
     return rows and cdiv(evenly(g.result[0], rows), _ROWS) * _ROWS
+
+
+def widths_of(g: Geometry) -> Pair:
+    """Columns of a tile of `depthwise`, and of the planes that it copies."""
+    width = min(TILE, width_of(g.result[1]))
+    seen = width + (g.taps[1] - 1) * g.dilation[1] // g.stride[1]
+    # What is shuffled apart is whole vectors: the rest of one would be gathered.
+    return width, seen if g.stride[1] == 1 else cdiv(seen, _VECTOR) * _VECTOR
 
 
 def _of_each_channel(
@@ -470,7 +478,7 @@ def _of_each_channel(
     is_by_input: bool,
 ) -> Step:
     """Of one channel a group: sums of rows, no product."""
-    images, (height, width) = made.shape[0] * made.shape[1], g.result
+    images, height = made.shape[0] * made.shape[1], g.result[0]
 
     def each_kernel(array: Numbers) -> Numbers:
         return array[:, 0, g.chosen[0], g.chosen[1]]
@@ -479,7 +487,7 @@ def _of_each_channel(
         return each_image(array)[:, g.where[0], g.where[1]]
 
     unrolled = max(n for n in range(1, 9) if g.taps[1] % n == 0)
-    tile = (sums_of(x.dtype), part, unrolled, _ROWS, min(TILE, width_of(width)))
+    tile = (sums_of(x.dtype), part, unrolled, _ROWS, *widths_of(g))
     constants = (*g.first, g.stride, g.dilation, g.taps, is_by_input, *tile)
     views = (each_image, each_kernel, None, to_image)
     grid = (cdiv(height, part), images, 1)

@@ -37,6 +37,7 @@ from xetl.ops.convolution_plans import (
     phases,
     taps_last,
     turn,
+    widths_of,
 )
 from xetl.ops.declarations import (
     ArrayLike,
@@ -61,7 +62,7 @@ def by_weight(
     """The launches of the gradient by the weight: products that sum over pixels."""
     batch, (outer, inner) = x.shape[0], made.shape[:2]
     if outer == groups and inner == 1 and (part := part_of(x, g)):
-        tile = sums_of(x.dtype), part, min(TILE, width_of(g.result[1]))
+        tile = sums_of(x.dtype), part, *widths_of(g)
         how = *g.first, g.stride, g.dilation, g.taps, *tile
         views: list[View] = [each_image, each_image, lambda a: a[:, 0]]
         launch = Launch(kernels.depthwise_by_weight, views, (), (groups, 1, 1), how)
