@@ -62,6 +62,19 @@ def _conv1d(kind: Any, m: int, n: int) -> Pair:
     return Pair((x, _normal(kind, channels, channels, 3), None, 1, 1))
 
 
+def _depthwise(kind: Any, m: int, n: int, stride: int = 1) -> Pair:
+    """Images of 56 x 56 or smaller, 3 x 3 taps, one channel a group."""
+    side, channels = min(n, 56), 96
+    images = max(1, m * n // (channels * side * side))
+    x, weight = _normal(kind, images, channels, side, side), (channels, 1, 3, 3)
+    given = x, _normal(kind, *weight), None, stride, 1, 1, channels
+    return Pair(given, functional.conv2d, None, ops.conv2d)
+
+
+def _depthwise_strided(kind: Any, m: int, n: int) -> Pair:
+    return _depthwise(kind, m, n, 2)
+
+
 def _embedding(kind: Any, m: int, n: int) -> Pair:
     return Pair((torch.randint(m, (m,)), _normal(kind, m, n)))
 
@@ -146,6 +159,8 @@ COMPOSED: dict[str, Callable[[Any, int, int], Pair]] = {
     "bmm": _bmm,
     "baddbmm": _baddbmm,
     "conv1d": _conv1d,
+    "depthwise": _depthwise,
+    "depthwise_strided": _depthwise_strided,
     "embedding": _embedding,
     "grouped_mm": _grouped_mm,
     "scaled_mm": _scaled_mm,

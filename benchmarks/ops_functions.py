@@ -65,6 +65,8 @@ WHAT = (
     "topk",
     *COMPOSED,
     "flash_attn_varlen_func training",
+    "depthwise training",
+    "depthwise_strided training",
     *LOSSES,
     "mse_loss",
     "kl_div",
