@@ -85,14 +85,22 @@ def test_what_follows_a_product_needs_registers_too(device: Device) -> None:
 
 @each_device
 @pytest.mark.parametrize("rows", [64, 128])
-@pytest.mark.parametrize(("depth", "owned"), [(64, 16), (128, 8)])
+@pytest.mark.parametrize(("depth", "owned"), [(64, 16), (80, 8), (96, 8), (128, 8)])
 def test_a_subgroup_of_attention_owns_whole_rows(
     rows: int, depth: int, owned: int, device: Device
 ) -> None:
-    """64 keys; [measured] with 16 rows and heads of 64 none spills, 8 and 128."""
+    """[measured] By 64 keys 16 rows spill with heads of 80, and not with 64 (pvc)."""
     scores = Product((rows, 64), depth, 16, together=frozenset({1}), beside=depth)
     found = choose_product_map(scores, None, device)
     assert found == Layout((rows // owned, 1), (owned, 64))
+
+
+@each_device
+@pytest.mark.parametrize("depth", [64, 80, 96, 128])
+def test_more_keys_are_not_split(depth: int, device: Device) -> None:
+    """[measured] By 128 keys 8 rows of 80 do not spill, and split ones do (pvc)."""
+    scores = Product((64, 128), depth, 16, together=frozenset({1}), beside=depth)
+    assert choose_product_map(scores, None, device) == Layout((8, 1), (8, 128))
 
 
 @each_device

@@ -32,7 +32,7 @@ from functools import lru_cache
 
 from xdsl.dialects.builtin import FloatTF32Type, IntegerType
 
-from xetl.devices import ROW_BYTES, Device
+from xetl.devices import LOAD_BYTES, ROW_BYTES, Device
 from xetl.dialects.base import element_type
 from xetl.dialects.xetile import TileMmaOp
 from xetl.language.distribution import Layout, spreads
@@ -207,8 +207,9 @@ def product_cost(
     cost += read * (rows + columns) * depth * size
     used = sums * max(4, size) + (rows + columns) * min(depth, _STEP) * size
     if product.beside and product.on_matrix_unit:
-        used = sums * 4 + rows * (product.beside * 4 + depth * size)
-        used += columns * min(depth, _STEP) * size
+        # C, as sums and as the left side to come, and A; of B two messages at a time.
+        used = sums * (4 + size) + rows * (product.beside * 4 + depth * size)
+        used += min(columns * min(depth, _STEP) * size, 2 * LOAD_BYTES)
         sharers = 1
     cost *= _spilled(used, _register_bytes(device) // sharers)
     for dim, owned in ((0, rows), (1, columns)):

@@ -91,6 +91,16 @@ def test_the_ready_made_attention(
     assert not any(word in name for name in step.names for word in ("slm", "signal"))
 
 
+@pytest.mark.parametrize(("target", "depth"), [("pvc", 80), ("bmg", 96)])
+def test_attention_with_heads_between_64_and_128(target: str, depth: int) -> None:
+    """The kernel for any memory, too; 16 rows a subgroup, as with 64, would spill."""
+    types = " ".join([*[f"f16[S,{depth}]"] * 3, "None", f"f16[S,{depth}]", "f32 f32"])
+    constants = {"CAUSAL": True, "NEGATIVE": False, "ACC": f32, "BM": 64, "BN": 64}
+    options = {"backend": "xegpu", "target": target, "D": depth, "E": depth}
+    text = ready_made.ir("asm", types, **constants, **options)
+    assert text.count(" 0 bytes spilled") == 2
+
+
 BLOCK = xetile.wg_map(sg_layout=[1, 1], sg_data=[64, 16])
 WIDE = xetile.wg_map(sg_layout=[1, 4], sg_data=[8, 256])
 FOLDED = {"ACC": f32, "SHAPE": (64, 16), "MAP": BLOCK, "EACH": 2}
