@@ -35,6 +35,7 @@ from xetl_cpu.lowering.loops.state import (
     shape_of,
     view_of,
 )
+from xetl_cpu.lowering.loops.transposes import lies_across
 
 if TYPE_CHECKING:
     from xetl_cpu.lowering.loops.evaluate import Evaluator
@@ -178,7 +179,10 @@ def row_of_any_stride(
     same = splat(build, build.insert(one), vector_type(gather.result).get_shape()[0])
     found = build.insert(arith.SelectOp(gather.mask, same, gather.pass_thru))
     build.add(scf.YieldOp(found))
-    rest.add(scf.YieldOp(rest.insert(_every_second(rest, ev, matrix, gather))))
+    # Across rows of memory the stride is their distance.
+    is_far = lies_across(matrix)
+    other = gather if is_far else _every_second(rest, ev, matrix, gather)
+    rest.add(scf.YieldOp(rest.insert(other)))
     return scf.IfOp(is_one, [gather.result.type], Region(there), Region(elsewhere))
 
 
@@ -232,7 +236,8 @@ def store_of_any_stride(
 ) -> None:
     """Do what ``scatter`` does, faster if elements of a row are two places apart."""
     build = ev.nest.places[2]
-    if not ev.state.target.has_masks:  # as in `strided_store`
+    # Without masks as in `strided_store`.
+    if not ev.state.target.has_masks or lies_across(matrix):
         build.add(scatter)
         return
     there, elsewhere = Block(), Block([scatter, scf.YieldOp()])
