@@ -170,9 +170,9 @@ class Builder:
             return left // right
         return left if _is(right, 1) else self.pure(arith.DivuiOp, left, right)
 
-    def ceil_divided(self, left: Index, right: int) -> Index:
+    def ceil_divided(self, left: Index, right: Index) -> Index:
         """``left / right``, rounded up."""
-        return self.divided(left if right == 1 else self.plus(left, right - 1), right)
+        return self.divided(self.plus(left, self.minus(right, 1)), right)
 
     def remainder(self, left: Index, right: Index) -> Index:
         """``left`` modulo ``right``."""

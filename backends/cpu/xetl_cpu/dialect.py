@@ -166,7 +166,7 @@ def operand_shape(value: SSAValue) -> tuple[int, int]:
 
 _FIELDS = (
     *("a", "b", "acc", "count", "rows", "cols", "kernel", "plan", "is_packed"),
-    *("packed", "packed_tile", "panel_stride", "packed_k"),
+    *("packed", "packed_panel", "panel_stride", "packed_k"),
     *("trans_a", "trans_b", "a_unsigned", "b_unsigned"),
 )
 
@@ -180,7 +180,7 @@ class BrgemmTileOp(XetlOp, name="xsmm.brgemm.tile"):
     transpose is meant. ``a_unsigned``/``b_unsigned``: its bytes are (i8 is else
     signed). ``rows``/``cols``: how much of the result anybody reads; the
     rest may hold anything (absent: all of it, padding included). ``packed``: b,
-    packed for many programs; ``packed_tile`` numbers this program's tile in it,
+    packed for many programs; ``packed_panel`` is the first of this program's panels,
     ``panel_stride`` is the distance of its panels in elements, ``packed_k`` where in
     them the first k stands. ``is_packed``: whether it has been packed (absent: yes).
     ``plan``: how it is computed, and ``kernel``: the micro-kernel that does it, one
@@ -194,7 +194,7 @@ class BrgemmTileOp(XetlOp, name="xsmm.brgemm.tile"):
     rows = opt_operand_def(IndexType)
     cols = opt_operand_def(IndexType)
     packed = opt_operand_def(MemRefType)
-    packed_tile = opt_operand_def(IndexType)
+    packed_panel = opt_operand_def(IndexType)
     panel_stride = opt_operand_def(IndexType)
     packed_k = opt_operand_def(IndexType)
     is_packed = opt_operand_def(i1)
@@ -209,7 +209,7 @@ class BrgemmTileOp(XetlOp, name="xsmm.brgemm.tile"):
     assembly_format = (
         "(`(` `kernel` `=` $kernel^ `)`)? $a `,` $b (`times` $count^)? "
         "(`plus` $acc^ `:` type($acc))? (`rows` $rows^)? (`cols` $cols^)? "
-        "(`packed` `(` $packed^ `:` type($packed) `,` `tile` $packed_tile `,` "
+        "(`packed` `(` $packed^ `:` type($packed) `,` `panel` $packed_panel `,` "
         "`panel_stride` $panel_stride `,` `k` $packed_k `)`)? (`if` $is_packed^)? "
         "attr-dict `:` type($a) `,` type($b) `->` type($result)"
     )

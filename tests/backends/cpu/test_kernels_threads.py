@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -32,7 +31,15 @@ def rows(X, Y, R: constexpr, C: constexpr):
 
 
 @xetile.kernel
-def gemm(A, B, C, BM: constexpr = 16, BN: constexpr = 32, BK: constexpr = 8):
+def gemm(
+    A,
+    B,
+    C,
+    BM: constexpr = 16,
+    BN: constexpr = 32,
+    BK: constexpr = 8,
+    ADDED: constexpr = 0,
+):
     m, n = xetile.program_id(0) * BM, xetile.program_id(1) * BN
     a = xetile.init_tile(A, [m, 0], (BM, BK))
     b = xetile.init_tile(B, [0, n], (BK, BN))
@@ -41,6 +48,8 @@ def gemm(A, B, C, BM: constexpr = 16, BN: constexpr = 32, BK: constexpr = 8):
         acc = xetile.tile_mma(xetile.load_tile(a), xetile.load_tile(b), acc)
         a = xetile.update_tile_offset(a, [0, BK])
         b = xetile.update_tile_offset(b, [BK, 0])
+    if ADDED:
+        acc += ADDED
     xetile.store_tile(acc, xetile.init_tile(C, [m, n], (BM, BN)))
 
 
@@ -95,28 +104,32 @@ def test_any_number_of_threads(threads: int) -> None:
 
 
 @pytest.mark.usefixtures("target")
+@pytest.mark.parametrize("added", [0, 1])
 @pytest.mark.parametrize("columns", [1, 63, 130, 500, 700, 1040])
-def test_threads_pack_narrow_tiles_together(columns: int) -> None:
+def test_threads_pack_narrow_tiles_together(columns: int, added: int) -> None:
+    """As one task, or as programs of their own, if they do more than a product."""
     rng = np.random.default_rng(columns)
     a, b = (
         small_integers(rng, *shape).astype(ml_dtypes.bfloat16)
         for shape in [(100, 70), (70, columns)]
     )
     c = np.zeros((100, columns), np.float32)
-    gemm[(2, -(-columns // 64))](a, b, c, BM=64, BN=64, BK=16)
-    same(c, a.astype(np.float32) @ b.astype(np.float32))
+    gemm[(2, -(-columns // 64))](a, b, c, BM=64, BN=64, BK=16, ADDED=added)
+    same(c, a.astype(np.float32) @ b.astype(np.float32) + added)
 
 
 def test_narrow_tiles_are_packed_by_groups_of_four() -> None:
     a = np.ones((128, 512), ml_dtypes.bfloat16)
     b = np.ones((512, 512), ml_dtypes.bfloat16)
     c = np.ones((128, 512), np.float32)
-    text = gemm.ir("xsmm", a, b, c, target="avx512_bf16", BM=64, BN=64, BK=32)
+    tiles = {"BM": 64, "BN": 64, "BK": 32, "ADDED": 1}
+    text = gemm.ir("xsmm", a, b, c, target="avx512_bf16", **tiles)
     packers = [line for line in text.splitlines() if '"xsmm.pack"' in line]
-    assert [re.findall(r"block_n = (\d+)", line) for line in packers] == [
-        ["64"],
-        ["256"],
+    columns = [line.split("(")[1].split(", ")[6] for line in packers]
+    found = [
+        f"{each} = arith.constant {n} : index" for each, n in zip(columns, (64, 256))
     ]
+    assert [each in text for each in found] == [True, True]
 
 
 def test_a_new_thread_finds_a_workspace() -> None:

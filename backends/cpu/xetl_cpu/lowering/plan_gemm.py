@@ -15,6 +15,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import VerifyException
 
+from xetl.dialects.memref_layout import constant_index
+from xetl.dialects.upstream import arith
 from xetl.dialects.walk import operations_in
 from xetl.ir.builder import Builder
 from xetl.ir.passes import Pass
@@ -35,7 +37,8 @@ class PlanGemmPass(Pass):
         for product in operations_in(op, BrgemmTileOp):
             if product.plan is None:
                 (m, n, _), dtype = product.shape(), element_name(product.a)
-                plan = choose_blocking(machine, dtype, m, n, product.unsigned)
+                least = _columns_of_a_program(product)
+                plan = choose_blocking(machine, dtype, m, n, product.unsigned, least)
             else:
                 plan, problem = product.plan.data, product.plan.data.problem()
                 if problem is not None:
@@ -43,3 +46,13 @@ class PlanGemmPass(Pass):
             kernel = Builder.before(product).insert(dispatch_of(plan))
             kernel.name_hint = "kernel"
             Rewriter.replace_op(product, product.changed(plan=plan, kernel=kernel))
+
+
+def _columns_of_a_program(product: BrgemmTileOp) -> int | None:
+    """Those of the user's tile, where `tile-gemm` made a task of several programs."""
+    limit = None if product.cols is None else product.cols.owner
+    found = limit.operands if isinstance(limit, arith.MinsiOp) else ()
+    for each in found:
+        if isinstance(each.owner, arith.MuliOp):
+            return constant_index(each.owner.rhs)
+    return None

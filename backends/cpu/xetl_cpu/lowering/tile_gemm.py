@@ -16,16 +16,18 @@
     }
 
 Why: the user's tile is no cache block. A panel of B is read from L2 or beyond for each
-program, and is packed for each that does not share it; B of products of a few rows is
-streamed where it is, and memory gives long pieces of its rows faster than short ones
-(1 x 4096 x 4096 in f32 by 512 columns: 12 GB/s, by 4096: 27 GB/s, one core of Zen 4).
+program, and is packed for each that does not share it; memory gives long pieces of B's
+rows faster than short ones (1 x 4096 x 4096 in f32 by 512 columns: 12 GB/s, by 4096: 27
+GB/s, one core of Zen 4).
 
-Before: ``plan-gemm``, whose numbers are then those of the task. How many programs a
-task has is known at run time; the tile is of the most there may be, and ends earlier.
+Columns come first, then rows. Before: ``plan-gemm``, whose numbers are then those of
+the task. How many programs a task has is known at run time; the tile is of the most
+there may be, and ends earlier. The columns that are read are then ``min(%cols,
+%stride)``: by this ``plan-gemm`` and ``pack-operands`` know the task's width.
 
-Left alone: programs that do more than one product and its store, tiles of few rows
-(their plans are others), short rows of B, columns of B that is packed: its panels are
-numbered by tiles.
+Left alone: programs that do more than one product and its store, rows of tiles of few
+rows (their plans are others), short rows of B, columns where a library computes the
+product: it computes whole tiles.
 """
 
 from __future__ import annotations
@@ -50,9 +52,9 @@ from xetl.transforms.diagnostics import remark
 from xetl_cpu.dialect import BrgemmTileOp, ThreadCountOp, element_name
 from xetl_cpu.lowering.tiles import longer, tile_like, way_to_store
 from xetl_cpu.microkernels.blocking import LOW_ROWS, SKINNY_ROWS
-from xetl_cpu.targets import Target, find_target
+from xetl_cpu.targets import INLINE, Target, find_target
 
-_ROWS = 256
+_ROWS = _COLUMNS = 256
 """Of a task: wider blocks gain nothing (`benchmarks/gemm.py --part tiles`)."""
 
 _PIECE = 512
@@ -72,14 +74,16 @@ class TileGemmPass(Pass):
         """Rewrite the module in place."""
         target = find_target(self.target)
         for loop in operations_in(op, scf.ParallelOp):
-            plain = _plain_product(loop)
-            if plain is None:
-                continue
-            found = _along_rows(*plain, loop) or _along_columns(*plain, loop, target)
-            if found is not None and found.most > 1:
-                text = f"up to {found.most} programs run as one, with a larger tile"
-                remark(plain[0], "programs", text)
-                _widen(loop, *plain, found)
+            most = 1
+            for find in (_along_columns, _along_rows):
+                plain = _plain_product(loop)
+                found = None if plain is None else find(*plain, loop, target)
+                if plain is not None and found is not None and found.most > 1:
+                    most *= found.most
+                    _widen(loop, *plain, found)
+            for product in operations_in(loop, BrgemmTileOp) if most > 1 else ():
+                text = f"up to {most} programs run as one, with a larger tile"
+                remark(product, "programs", text)
 
 
 @record()
@@ -127,7 +131,7 @@ def _is_unread(op: Operation) -> bool:
 
 
 def _along_rows(
-    product: BrgemmTileOp, store: StoreTileOp, loop: scf.ParallelOp
+    product: BrgemmTileOp, store: StoreTileOp, loop: scf.ParallelOp, _target: Target
 ) -> _Widening | None:
     """Of A: a task that needs B alone packs it chunk by chunk, in its cache."""
     m, n, _ = product.shape()
@@ -143,11 +147,14 @@ def _along_rows(
 def _along_columns(
     product: BrgemmTileOp, store: StoreTileOp, loop: scf.ParallelOp, target: Target
 ) -> _Widening | None:
-    """Of B that is streamed; C's part stays in a third of L1."""
+    """Of B; where it is streamed, C's part stays in half of L1."""
     m, n, _ = product.shape()
     init = product.b.owner
+    if m > SKINNY_ROWS and target.calls == INLINE and product.cols is not None:
+        dims = (1 if product.trans_b is None else 0, 1)
+        return _found(product.b, store, loop, dims, n, (_COLUMNS // n, _TASKS))
     is_by_rows = isinstance(init, InitTileOp) and init.mixed_strides[-1:] == (1,)
-    if m > SKINNY_ROWS or not is_by_rows or product.trans_b is not None:
+    if not is_by_rows or product.trans_b is not None:
         return None
     if element_name(product.b) not in ("f32", "f64", "bf16", "f16"):
         return None
@@ -217,6 +224,10 @@ def _widen(
     for value, dim in ((how.operand.result, how.dims[0]), *widened):
         new = longer(value.type, dim, how.most)
         Rewriter.replace_value_with_new_type(value, new)
+    if product.cols is not None and how.dims[1] == 1:
+        # Tiles of packed B are counted by it.
+        cols = Builder.before(product).pure(arith.MinsiOp, product.cols, stride)
+        Rewriter.replace_op(product, product.changed(cols=cols))
     sizes = list(to.mixed_sizes)
     sizes[how.dims[1]] = Builder.before(to).minimum(sizes[how.dims[1]], end)
     type_ = longer(to.result.type, how.dims[1], how.most)

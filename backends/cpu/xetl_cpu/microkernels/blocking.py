@@ -266,10 +266,12 @@ def choose_blocking(
     block_m: int,
     block_n: int,
     unsigned: Signs = (False, False),
+    least_n: int | None = None,
 ) -> Blocking:
     """The register tile with the least estimated time for a block_m x block_n block.
 
-    ``unsigned``: which of A and B hold unsigned bytes, for ``i8``.
+    ``unsigned``: which of A and B hold unsigned bytes, for ``i8``. ``least_n``: the
+    block may have as few columns, ``block_n`` if absent.
 
     Raises:
         ValueError: there is no block GEMM for ``dtype``.
@@ -280,16 +282,16 @@ def choose_blocking(
     (8, 32, 8)
     """
     arithmetic = choose_arithmetic(target, dtype, unsigned)
-    lanes = target.lanes(arithmetic.accumulator)
+    lanes, least_n = target.lanes(arithmetic.accumulator), least_n or block_n
 
     def cost(tile: tuple[int, int]) -> tuple[float, int]:
         mr, vectors = tile
-        strips = ceil(block_m / mr) * ceil(block_n / (vectors * lanes))
+        strips = ceil(block_m / mr) * ceil(least_n / (vectors * lanes))
         # Of equals the tallest: its narrow panel stays in L1.
         return strips * _strip_cycles(target, tile, arithmetic, block_m), -mr
 
     if arithmetic.instruction == "amx":
-        mr, nr = (_AMX_TILE * min(2, ceil(x / _AMX_TILE)) for x in (block_m, block_n))
+        mr, nr = (_AMX_TILE * min(2, ceil(x / _AMX_TILE)) for x in (block_m, least_n))
         vectors = nr // lanes
     else:
         fitting = _tiles_that_fit(target, block_m, arithmetic)

@@ -30,8 +30,10 @@
 // CHECK:       scf.if %by_thread
 // CHECK:       %[[NEW:.*]] = "cpu.is_new"(%[[GROUP]])
 // CHECK:       scf.if %[[NEW]]
-// CHECK:       "xsmm.pack"(%[[B]]{{.*}}block_n = 256
-// CHECK:       xsmm.brgemm.tile{{.*}}packed(%packed : {{.*}}, tile %[[MINE]], {{.*}} if %is_there
+// CHECK:       arith.muli %[[GROUP]], %[[WIDE:.*]] : index
+// CHECK:       "xsmm.pack"(%[[B]]{{.*}}, %[[WIDE]], %packed,
+// CHECK:       %[[PANEL:.*]] = arith.muli %[[MINE]],
+// CHECK:       xsmm.brgemm.tile{{.*}}packed(%packed : {{.*}}, panel %[[PANEL]], {{.*}} if %is_there
 func.func @packed(%A: !matrix, %B: !matrix, %C: memref<?x?xf32, strided<[?, 1]>>, %m: index, %n: index, %gx: index, %gy: index) attributes {xetile.alias_groups = array<i64: -1, -1, -1, -1, -1>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index

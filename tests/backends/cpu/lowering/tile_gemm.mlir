@@ -13,22 +13,53 @@
 // CHECK:         %a = xetile.init_tile %A[%[[M]], 0], {{.*}} !xetile.tile<256x32xf32>
 // CHECK:         %[[ROWS:.*]] = arith.minsi %size, %[[END]]
 // CHECK-NEXT:    %rows = arith.subi %[[ROWS]], %[[M]]
-// CHECK-NEXT:    xsmm.brgemm.tile {{.*}} rows %rows {{.*}} vector<256x128xf32>
+// CHECK-NEXT:    xsmm.brgemm.tile {{.*}} rows %rows {{.*}} vector<256x256xf32>
 // CHECK-NEXT:    %[[ROWS:.*]] = arith.minsi %size, %[[END]]
 // CHECK-NEXT:    xetile.init_tile %C[%[[M]], %n], [%[[ROWS]], %size]
 func.func @product(%A: !mat, %B: !mat, %C: !mat, %size: index, %gx: index, %gy: index) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c128 = arith.constant 128 : index
+  %c256 = arith.constant 256 : index
   scf.parallel (%x, %y) = (%c0, %c0) to (%gx, %gy) step (%c1, %c1) {
     %m = arith.muli %x, %c128 : index
-    %n = arith.muli %y, %c128 : index
+    %n = arith.muli %y, %c256 : index
     %a = xetile.init_tile %A[%m, 0], [%size, %size], [%size, 1] : !mat -> !xetile.tile<128x32xf32>
-    %b = xetile.init_tile %B[0, %n], [%size, %size], [%size, 1] : !mat -> !xetile.tile<32x128xf32>
+    %b = xetile.init_tile %B[0, %n], [%size, %size], [%size, 1] : !mat -> !xetile.tile<32x256xf32>
     %rows = arith.subi %size, %m : index
-    %p = xsmm.brgemm.tile %a, %b times %c1 rows %rows cols %size : !xetile.tile<128x32xf32>, !xetile.tile<32x128xf32> -> vector<128x128xf32>
-    %c = xetile.init_tile %C[%m, %n], [%size, %size], [%size, 1] : !mat -> !xetile.tile<128x128xf32>
-    xetile.store_tile %p, %c : vector<128x128xf32>, !xetile.tile<128x128xf32>
+    %p = xsmm.brgemm.tile %a, %b times %c1 rows %rows cols %size : !xetile.tile<128x32xf32>, !xetile.tile<32x256xf32> -> vector<128x256xf32>
+    %c = xetile.init_tile %C[%m, %n], [%size, %size], [%size, 1] : !mat -> !xetile.tile<128x256xf32>
+    xetile.store_tile %p, %c : vector<128x256xf32>, !xetile.tile<128x256xf32>
+    scf.reduce
+  }
+  func.return
+}
+
+// As many columns as a row of 256 has; what is read of them says how many a task has.
+// CHECK-LABEL: @columns
+// CHECK:       %[[ALL:.*]] = arith.muli %gy, %{{[0-9]+}} : index
+// CHECK:       %[[STRIDE:.*]] = arith.muli %{{[0-9]+}}, %{{[0-9]+}} : index
+// CHECK-NEXT:  scf.parallel (%y)
+// CHECK-NEXT:    %[[N:.*]] = arith.muli %y, %[[STRIDE]]
+// CHECK-NEXT:    %[[NEXT:.*]] = arith.addi %[[N]], %[[STRIDE]]
+// CHECK-NEXT:    %[[END:.*]] = arith.minsi %[[NEXT]], %[[ALL]]
+// CHECK:         %b = xetile.init_tile %B[0, %[[N]]], {{.*}} !xetile.tile<32x256xf32>
+// CHECK:         %[[COLS:.*]] = arith.minsi %{{.*}}, %[[STRIDE]]
+// CHECK-NEXT:    xsmm.brgemm.tile {{.*}} cols %[[COLS]] {{.*}} vector<8x256xf32>
+// CHECK-NEXT:    %[[COLS:.*]] = arith.minsi %size, %[[END]]
+// CHECK-NEXT:    xetile.init_tile %C[0, %[[N]]], [%size, %[[COLS]]]
+func.func @columns(%A: !mat, %B: !mat, %C: !mat, %size: index, %gy: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  scf.parallel (%y) = (%c0) to (%gy) step (%c1) {
+    %n = arith.muli %y, %c64 : index
+    %a = xetile.init_tile %A[0, 0], [%size, %size], [%size, 1] : !mat -> !xetile.tile<8x32xf32>
+    %b = xetile.init_tile %B[0, %n], [%size, %size], [%size, 1] : !mat -> !xetile.tile<32x64xf32>
+    %cols = arith.subi %size, %n : index
+    %p = xsmm.brgemm.tile %a, %b times %c1 rows %size cols %cols : !xetile.tile<8x32xf32>, !xetile.tile<32x64xf32> -> vector<8x64xf32>
+    %c = xetile.init_tile %C[0, %n], [%size, %size], [%size, 1] : !mat -> !xetile.tile<8x64xf32>
+    xetile.store_tile %p, %c : vector<8x64xf32>, !xetile.tile<8x64xf32>
     scf.reduce
   }
   func.return

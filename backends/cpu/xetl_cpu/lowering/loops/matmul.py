@@ -316,7 +316,7 @@ class _Chunk(_Product):
         stride = blocking.panel_elements(blocking.chunk)
         to = self._scratch(blocking.panels * stride)
         first = build.plus(b.row, self.at)
-        extents = (self._padded_length(build), blocking.block_n)
+        extents = (self._padded_length(build), self.extents[2])
         numbers = (first, b.col, self._valid(b.rows), b.cols, *extents)
         pack(build, "b", blocking, b.matrix.memref, numbers, to, 0, stride)
         return [to, build.index(0), build.index(stride)]
@@ -325,14 +325,12 @@ class _Chunk(_Product):
         """In what was packed for many programs."""
         blocking, op = self.blocking, self.op
         assert op.packed is not None
-        assert op.packed_tile is not None
+        assert op.packed_panel is not None
         assert op.panel_stride is not None
         assert op.packed_k is not None
-        tile = build.times(
-            op.packed_tile, build.times(op.panel_stride, blocking.panels)
-        )
+        first = build.times(op.packed_panel, op.panel_stride)
         skip = build.times(build.plus(op.packed_k, self.at), blocking.nr)
-        return [op.packed, build.index(build.plus(tile, skip)), op.panel_stride]
+        return [op.packed, build.index(build.plus(first, skip)), op.panel_stride]
 
     def _place_of_a(self) -> Sequence[SSAValue]:
         """Where this chunk of A begins: memory, row, column."""

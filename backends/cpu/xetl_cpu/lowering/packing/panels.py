@@ -95,28 +95,31 @@ class Packing:
 
     def elements(self, build: Builder) -> Index:
         """Of one matrix."""
-        panels = build.times(self.tiles, self.blocking.panels)
-        return build.times(panels, self.per_panel)
+        return build.times(self.tiles, self.tile_elements(build))
 
     def tile_elements(self, build: Builder) -> Index:
         """Of one tile."""
-        return build.times(self.per_panel, self.blocking.panels)
+        return build.times(self.per_panel, self.panels(build))
+
+    def panels(self, build: Builder) -> Index:
+        """Of one tile."""
+        return build.ceil_divided(self.plan.width, self.blocking.nr)
 
     @property
     def together(self) -> int:
         """How many tiles a thread packs at once: their panels lie side by side."""
         how, plan = self.blocking, self.plan
-        width = how.block_n * how.compute_bytes
-        is_apart = how.block_n % how.nr or how.k_step > 1
-        if plan.tile is None or plan.n_dim == 0 or is_apart or width >= _SHORT_ROW:
+        if not isinstance(plan.width, int) or plan.tile is None or plan.n_dim == 0:
             return 1
-        return _ROW // width
+        width = plan.width * how.compute_bytes
+        is_apart = plan.width % how.nr or how.k_step > 1
+        return 1 if is_apart or width >= _SHORT_ROW else _ROW // width
 
     def layout(self) -> list[int]:
         """What decides, with source and extents, about the packed elements."""
         how, (of_a, of_b) = self.blocking, self.blocking.arithmetic.unsigned
         dtypes = [_DTYPES.index(how.dtype), _DTYPES.index(how.compute)]
-        return [how.block_n, how.nr, how.k_pack, how.k_step, 2 * of_a + of_b, *dtypes]
+        return [how.nr, how.k_pack, how.k_step, 2 * of_a + of_b, *dtypes]
 
 
 def measure(
@@ -124,7 +127,7 @@ def measure(
 ) -> Packing:
     """How much is to be packed, computed before the programs."""
     build = Builder.before(loop)
-    _, n, depth = op.shape()
+    *_, depth = op.shape()
     sizes = tile_sizes(plan.init)
     assert sizes is not None
     assert op.count is not None
@@ -136,7 +139,7 @@ def measure(
     per_panel = build.times(build.rounded_up(total, blocking.whole_lines), blocking.nr)
     tiles: Index = 1
     if plan.tile is not None:
-        tiles = _most_tiles(along_n, n, loop, build)
+        tiles = _most_tiles(along_n, plan.width, loop, build)
         axis = plan.axis(loop)
         if axis is not None:
             tiles = build.minimum(loop.upper_bounds[axis], tiles)
@@ -165,7 +168,7 @@ def share(first: Packing, op: BrgemmTileOp, plan: Plan) -> Packing | None:
 
 
 def _most_tiles(
-    size: Index, extent: int, loop: scf.ParallelOp, build: Builder
+    size: Index, extent: Index, loop: scf.ParallelOp, build: Builder
 ) -> Index:
     """One more than a matrix has: all past its end are alike, that one."""
     size = build.maximum(bound(size, loop, build), 0)
@@ -204,7 +207,8 @@ def reserve(
         source = packing.source
         assert source is not None
         assert plan.k_start is not None
-        numbers = (source.rows, source.cols, plan.k_start, packing.total, packing.tiles)
+        sizes = (source.rows, source.cols, packing.total)
+        numbers = (*sizes, plan.k_start, packing.tiles, plan.width)
         facts = [build.index(fact) for fact in numbers]
         layout = packing.layout()
         is_wanted = _many_share(packing, build)
@@ -245,7 +249,7 @@ def read_packed(packing: Packing) -> None:
     offsets = plan.init.mixed_offsets
     number: Index = 0
     if plan.tile is not None:
-        number = _number(plan.tile, offsets[plan.n_dim], op.shape()[1], build)
+        number = _number(plan, build)
         number = build.minimum(number, build.minus(packing.tiles, 1))
     if packing.by_thread is not None:
         number = _pack_when_met_first(packing, number, build)
@@ -258,7 +262,7 @@ def read_packed(packing: Packing) -> None:
         first = build.minimum(offsets[1 - plan.n_dim], last)
     new = op.changed(
         packed=packing.buffer,
-        packed_tile=build.index(number),
+        packed_panel=build.index(build.times(number, packing.panels(build))),
         panel_stride=build.index(packing.per_panel),
         packed_k=build.index(first),
         is_packed=packing.is_there,
@@ -266,12 +270,13 @@ def read_packed(packing: Packing) -> None:
     Rewriter.replace_op(op, new)
 
 
-def _number(counter: SSAValue, offset: Index, extent: int, build: Builder) -> Index:
-    """Which tile is at an offset that ``counter`` counts."""
-    if multiple_of(offset, extent) is counter:
-        return counter
-    assert isinstance(offset, SSAValue)
-    return build.insert(arith.DivuiOp(offset, build.index(extent)))
+def _number(plan: Plan, build: Builder) -> Index:
+    """Which tile a program needs."""
+    offset, width = plan.init.mixed_offsets[plan.n_dim], plan.width
+    assert plan.tile is not None
+    if not isinstance(width, int) or multiple_of(offset, width) is plan.tile:
+        return plan.tile
+    return build.divided(offset, width)
 
 
 def emit_packing(packing: Packing, build: Builder, matrices: Index | None) -> None:
@@ -324,7 +329,7 @@ def _pack_when_met_first(packing: Packing, tile: Index, build: Builder) -> Index
     assert packing.by_thread is not None
     assert source is not None
     assert k_start is not None
-    together, how = packing.together, packing.blocking
+    together = packing.together
     thread = build.insert(ThreadNumberOp())
     group = build.divided(tile, together)
     first = mine = build.times(thread, together)
@@ -334,7 +339,8 @@ def _pack_when_met_first(packing: Packing, tile: Index, build: Builder) -> Index
     inside = build.when(packing.by_thread)
     inner = inside.when(inside.insert(IsNewOp(inside.index(group))))
     piece = _Piece(source, group, k_start, packing.total)
-    wide = replace(packing, blocking=replace(how, block_n=together * how.block_n))
+    width = inner.times(packing.plan.width, together)
+    wide = replace(packing, plan=replace(packing.plan, width=width))
     _pack(wide, piece, inner.times(first, packing.tile_elements(inner)), inner)
     return mine
 
@@ -351,14 +357,15 @@ class _Piece(NamedTuple):
 def _pack(packing: Packing, piece: _Piece, start: Index, inner: Builder) -> None:
     """Pack a piece; ``start``: where in the packed memory."""
     blocking, (source, tile, first, length) = packing.blocking, piece
-    column = inner.times(tile, blocking.block_n)
+    width = packing.plan.width
+    column = inner.times(tile, width)
     k_valid = inner.maximum(inner.minus(source.rows, first), 0)
     if blocking.k_step > 1:
         # What is packed besides, up to a whole step, is padding.
         k_valid = inner.minimum(k_valid, length)
         length = inner.rounded_up(length, blocking.k_step)
     n_valid = inner.maximum(inner.minus(source.cols, column), 0)
-    numbers = (first, column, k_valid, n_valid, length, blocking.block_n)
+    numbers = (first, column, k_valid, n_valid, length, width)
     assert packing.buffer is not None
     to = (packing.buffer, start, packing.per_panel)
     pack(inner, "b", blocking, source.memref, numbers, *to)

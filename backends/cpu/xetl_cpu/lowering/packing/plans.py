@@ -137,6 +137,7 @@ class Plan:
         tile: the program's number, the counter of a loop in the program, or what a
             program computes of its number, that counts the tiles along n; None: there
             is one.
+        width: columns from one tile to the next.
         k_start: where along k it starts; None: where ``step`` says.
         step: counts parts of k, one product's depth each; all are packed.
         batch: the number of the grid's axis that chooses the matrix; None: there is
@@ -146,6 +147,7 @@ class Plan:
     init: InitTileOp
     n_dim: int
     tile: SSAValue | None
+    width: Index
     k_start: Index | None
     step: BlockArgument | None
     batch: int | None
@@ -184,6 +186,7 @@ def same_plan(left: Plan, right: Plan) -> bool:
     pairs: list[tuple[_Fact, _Fact]] = [
         (left.init.source, right.init.source),
         (left.n_dim, right.n_dim),
+        (left.width, right.width),
         (left.batch, right.batch),
         (left.step is None, right.step is None),
         (left.k_start, right.k_start),
@@ -258,10 +261,8 @@ def _plan(op: BrgemmTileOp, loop: scf.ParallelOp, blocking: Blocking) -> Plan:
     if is_written(init.source, loop):
         raise NotPackedError("the kernel may write its matrix")
     n_dim = 0 if op.trans_b is not None else 1
-    _, n, depth = op.shape()
-    found, tile = _number_of(init.mixed_offsets[n_dim], n, loop)
-    if not found:
-        raise NotPackedError("its place along n is not a program number times BN")
+    *_, depth = op.shape()
+    tile, width = _tiles_along_n(op, init.mixed_offsets[n_dim], loop)
     k_start: Index | None = init.mixed_offsets[1 - n_dim]
     step = None
     if not is_defined_outside(k_start, loop) and constant_index(op.count) == 1:
@@ -277,7 +278,7 @@ def _plan(op: BrgemmTileOp, loop: scf.ParallelOp, blocking: Blocking) -> Plan:
         raise NotPackedError("no other program multiplies by it")
     if not all(has_bound(value, loop) for value in (op.count, *sizes)):
         raise NotPackedError("its size is not known before the programs run")
-    return Plan(init, n_dim, tile, k_start, step, batch)
+    return Plan(init, n_dim, tile, width, k_start, step, batch)
 
 
 def _counters(tile: SSAValue | None, loop: scf.ParallelOp) -> set[BlockArgument]:
@@ -308,6 +309,30 @@ def _number_of(
     if counter is None and _is_computed(number, loop):
         return True, number
     return counter is not None, counter
+
+
+def _tiles_along_n(
+    op: BrgemmTileOp, offset: Index, loop: scf.ParallelOp
+) -> tuple[SSAValue | None, Index]:
+    """What counts b's tiles, and how many columns are from one to the next.
+
+    Those of a program's tile, or what `tile-gemm` computes: how many a task has.
+
+    Raises:
+        NotPackedError: nothing counts them.
+    """
+    _, n, _ = op.shape()
+    found, tile = _number_of(offset, n, loop)
+    if found:
+        return tile, n
+    product = offset.owner if isinstance(offset, SSAValue) else None
+    limit = None if op.cols is None else op.cols.owner
+    if isinstance(product, arith.MuliOp) and isinstance(limit, arith.MinsiOp):
+        tile, width = product.operands
+        is_number = isinstance(tile, BlockArgument) and tile.block is loop.body.block
+        if is_number and width in limit.operands:  # No other columns are read.
+            return tile, width
+    raise NotPackedError("its place along n is not a program number times BN")
 
 
 def _is_computed(number: SSAValue | None, loop: scf.ParallelOp) -> bool:
