@@ -103,6 +103,10 @@ class Emitter:
         """
         return None
 
+    def hidden(self, number: Value) -> Value:
+        """The same number, where the target can keep strength reduction off it."""
+        return number
+
     def strided(self, value: SSAValue) -> Strided:
         """The LLVM form of a memref value."""
         emitted = self.values[value]

@@ -136,10 +136,16 @@ def _cast(em: Emitter, op: memref.CastOp) -> None:
     em.set(op.result, refine(em.strided(op.operands[0]), type_))
 
 
-_ACCESSES = (
+ACCESSES = (
     *(memref.LoadOp, memref.StoreOp, vector.LoadOp, vector.StoreOp),
     *(vector.MaskedloadOp, vector.MaskedstoreOp),
 )
+
+
+def accessed(op: Any) -> SSAValue:
+    """The memref of one of `ACCESSES`."""
+    is_scalar = isinstance(op, memref.LoadOp | memref.StoreOp)
+    return op.memref if is_scalar else op.base
 
 
 def compute_rows(em: Emitter, loop: Operation) -> None:
@@ -148,9 +154,8 @@ def compute_rows(em: Emitter, loop: Operation) -> None:
     LLVM would move this out of the loop, but takes long to find that it may: each of
     a loop's four or more accesses would have products of its own.
     """
-    for op in operations_in(loop, *_ACCESSES):
-        is_scalar = isinstance(op, memref.LoadOp | memref.StoreOp)
-        base = em.values.get(op.memref if is_scalar else op.base)
+    for op in operations_in(loop, *ACCESSES):
+        base = em.values.get(accessed(op))
         row = op.indices[:-1]
         if row and base is not None and all(index in em.values for index in row):
             em.compute_row(base, em.all(row))

@@ -7,12 +7,13 @@ from typing import Any
 
 from xdsl.ir import Operation, SSAValue
 
-from xetl.analysis.control_flow import yielded
+from xetl.analysis.control_flow import constant_trips, yielded
 from xetl.codegen.emitter import EmitTable, Emitter, Strided, is_constant
-from xetl.codegen.memref import compute_rows, refine
+from xetl.codegen.memref import ACCESSES, accessed, compute_rows, refine
 from xetl.codegen.types import Value, ll
 from xetl.dialects.base import memref_type
-from xetl.dialects.upstream import scf
+from xetl.dialects.memref_layout import constant_index, strides_of
+from xetl.dialects.upstream import arith, scf
 from xetl.dialects.walk import operations_in
 
 
@@ -38,10 +39,41 @@ def _for(em: Emitter, op: scf.ForOp) -> None:
     _bind(em, body.args, [induction, *carried])
     em.emit_block(body)
     _close(carried, em.all(yielded(body)), b.block)
-    induction.add_incoming(b.add(induction, step), b.block)
+    onward = b.add(induction, step)
+    onward = em.hidden(onward) if _goes_along_a_row(op) else onward
+    induction.add_incoming(onward, b.block)
     b.branch(head)
     b.position_at_end(after)
     _bind(em, op.results, carried)
+
+
+def _goes_along_a_row(loop: scf.ForOp) -> bool:
+    """Whether a loop reads and writes elements that are adjacent in memory.
+
+    x86 has addressing modes for them, and no product of the index is left to reduce.
+    LLVM's strength reduction would look at each address all the same: a quarter of the
+    time to compile. It is left the loops inside others, where it reduces the addresses
+    of rows, and those of few trips.
+    """
+    if isinstance(loop.parent_op(), scf.ForOp) or constant_trips(loop) is not None:
+        return False
+    waiting: list[SSAValue] = [loop.body.block.args[0]]
+    return all(
+        _is_along_a_row(use.operation, value, waiting)
+        for value in waiting
+        for use in value.uses
+    )
+
+
+def _is_along_a_row(op: Operation, index: SSAValue, sums: list[SSAValue]) -> bool:
+    """Of one use; ``sums`` gets the index with a constant added, if it is that."""
+    if isinstance(op, arith.AddiOp) and constant_index(op.rhs) is not None:
+        sums.append(op.result)
+        return True
+    if isinstance(op, ACCESSES):
+        steps = strides_of(memref_type(accessed(op)))
+        return index not in op.indices[:-1] and steps is not None and steps[-1] == 1
+    return isinstance(op, arith.SubiOp)
 
 
 def _is_positive_constant(step: Value) -> bool:

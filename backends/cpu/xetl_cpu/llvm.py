@@ -333,7 +333,7 @@ class Builder(ir.IRBuilder):
             f"{name}: {len(loop.next)} of {len(phis)} set"
         )
         onward = self.add(index, step)
-        onward = self._hidden(onward) if is_hidden else onward
+        onward = self.hidden(onward) if is_hidden else onward
         latch = self.block
         self.cbranch(self.icmp_signed("<", onward, stop), body, after)
         index.add_incoming(onward, latch)
@@ -345,7 +345,7 @@ class Builder(ir.IRBuilder):
             result.add_incoming(final, latch)
             loop.results.append(result)
 
-    def _hidden(self, number: Value) -> Value:
+    def hidden(self, number: Value) -> Value:
         """The same number; LLVM does not know it before it selects instructions."""
         name = "llvm.launder.invariant.group.p0"
         pointer = self.intrinsic(name, PTR, [self.inttoptr(number, PTR)])

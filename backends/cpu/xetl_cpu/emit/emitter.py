@@ -62,6 +62,10 @@ class KernelEmitter(Emitter):
         """The thread's scratch."""
         return self.scratch if self.target.loads_one_by_one else None
 
+    def hidden(self, number: Value) -> Value:
+        """See `Builder.hidden`."""
+        return self.builder.hidden(number)
+
     def inside(
         self, function: ll.Function, values: dict[SSAValue, Any]
     ) -> KernelEmitter:
