@@ -9,7 +9,12 @@ from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
-from xdsl.traits import IsTerminator, MemoryEffectKind, get_effects
+from xdsl.traits import (
+    IsTerminator,
+    MemoryEffectKind,
+    RecursiveMemoryEffect,
+    get_effects,
+)
 
 from xetl.analysis.control_flow import sources
 from xetl.dialects.base import ints_of
@@ -130,7 +135,7 @@ def _memory_in(values: Iterable[SSAValue]) -> Iterable[SSAValue]:
 
 
 _READ = frozenset({MemoryEffectKind.READ})
-_REMOVABLE: dict[type[Operation], bool] = {}
+_READS_ONLY: dict[type[Operation], bool] = {}
 _PURE: dict[type[Operation], bool] = {}
 
 
@@ -147,7 +152,7 @@ def is_pure(op: Operation) -> bool:
 
 def is_dead(op: Operation) -> bool:
     """Whether removing ``op`` changes nothing."""
-    return not any(result.uses for result in op.results) and not acts(op)
+    return not any([each.first_use for each in op.results]) and not acts(op)
 
 
 def acts(op: Operation) -> bool:
@@ -160,8 +165,7 @@ def acts(op: Operation) -> bool:
         return not op.results or not _is_removable(op)
     if op.has_trait(IsTerminator):  # `scf.reduce` has regions
         return True
-    may_not_end = bool(operations_in(op, scf.WhileOp))
-    return may_not_end or not _has_reads_only(op)
+    return not _has_reads_only(op) or bool(operations_in(op, scf.WhileOp))
 
 
 def is_second_barrier(op: Operation) -> bool:
@@ -175,14 +179,18 @@ def is_second_barrier(op: Operation) -> bool:
 
 
 def _is_removable(op: Operation) -> bool:
-    kind = type(op)
-    known = _REMOVABLE.get(kind)
-    if known is None:
-        known = _has_reads_only(op) and not op.has_trait(IsTerminator)
-        _REMOVABLE[kind] = known
-    return known
+    return _has_reads_only(op) and not op.has_trait(IsTerminator)
 
 
 def _has_reads_only(op: Operation) -> bool:
-    effects = get_effects(op)
-    return effects is not None and {effect.kind for effect in effects} <= _READ
+    """As xDSL says, but the first store inside ``op`` ends it."""
+    if op.regions and op.has_trait(RecursiveMemoryEffect):
+        bodies = [block for region in op.regions for block in region.blocks]
+        return all(_has_reads_only(each) for block in bodies for each in block.ops)
+    kind = type(op)
+    known = _READS_ONLY.get(kind)
+    if known is None:
+        effects = get_effects(op)
+        known = effects is not None and {each.kind for each in effects} <= _READ
+        _READS_ONLY[kind] = known
+    return known
