@@ -18,6 +18,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xetl.dialects.base import Index
 from xetl.dialects.upstream import arith, scf, vector
 from xetl.ir.builder import Builder
+from xetl.transforms.cse import merge_equal
 from xetl_cpu.lowering.loops.evaluate import Evaluator
 from xetl_cpu.lowering.loops.nest import COLUMNS, At, Nest, open_nest
 from xetl_cpu.lowering.loops.state import Buffer, Shape, State, TileAt
@@ -182,7 +183,8 @@ def _mask_the_rest(
     """Cut the first loop where a limit ends it; go on with masks from there.
 
     Functions of what goes on to a fixed width are functions of paddings behind all that
-    is loaded: a third loop has no loads, and LLVM computes them once in front of it.
+    is loaded: a third loop has no loads, and its chunks are equal but for where they
+    go. LLVM computes one in front of it.
     """
     inner, step, ends = how
     nest, lanes = ev.nest, ev.state.lanes
@@ -209,6 +211,7 @@ def _mask_the_rest(
     if width:
         rest = rest.rest(padded, width, by, carried * by // lanes)
         rest.end_inner(body(Evaluator(ev.state, rest, outside=ev.ended), rest.carried))
+        merge_equal(rest.loop.body.block)
     return rest
 
 
