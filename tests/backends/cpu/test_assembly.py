@@ -139,3 +139,26 @@ def test_every_target_compiles_here(target: str, dtype: Any) -> None:
     assert "ret" in gemm.ir("asm", a, a, c, target=target)
     x = np.zeros(64, dtype)
     assert "ret" in scaled.ir("asm", x, x, x, target=target)
+
+
+@xetile.kernel
+def running_sum_of_columns(X, Y, B: constexpr = 128):
+    i = xetile.program_id(0) * B
+    total = xetile.zeros((1, B), f32)
+    for row in range(X.shape[0]):
+        total = total + xetile.load_tile(xetile.init_tile(X, [row, i], (1, B)))
+        xetile.store_tile(total, xetile.init_tile(Y, [row, i], (1, B)))
+
+
+def hidden_loops(kernel: Any, *arrays: Any, **constants: Any) -> int:
+    """Loops of the program that strength reduction does not look at."""
+    text = kernel.ir("llvm", *arrays, target="avx512", **constants)
+    bodies = re.findall(r"^for\.body[^:]*:\n((?:  .*\n)+)", text, re.MULTILINE)
+    return sum("launder" in body for body in bodies)
+
+
+def test_only_loops_along_rows_are_hidden_from_strength_reduction() -> None:
+    x = np.zeros((8, 1000), np.float32)
+    assert hidden_loops(xetile.kernel(softmax), x, x.copy(), N=1024, BM=1)
+    # These stand in a loop over rows, whose addresses are sums of strides then.
+    assert not hidden_loops(running_sum_of_columns, x, x.copy())
