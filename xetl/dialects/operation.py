@@ -2,14 +2,13 @@
 
 ::
 
-    class LoadOp(XetlOp, name="memref.load"):
+    class LoadOp(XetlOp, name="memref.load", traits=[MemoryReadEffect()]):
         '''One element of memory.'''
 
         memref = operand_def(MemRefType)
         indices = var_operand_def(IndexType)
         result = result_def(like("memref", element_of))
 
-        traits = traits_def(MemoryReadEffect())
         assembly_format = (
             "$memref custom<Indices>($indices) attr-dict `:` "
             "type($memref)"
@@ -21,6 +20,9 @@ properties and regions in their order; other operands and properties by name,
 ``attributes=`` and ``location=`` (docs/design/0001-seams.md, section 3).  Operands that
 are left out are absent, such regions empty.  A property may be given as a Python value
 (see `property_values`), a `MixedList` as integers and values.
+
+Several operands of any number of values: the property `operandSegmentSizes` says how
+many each has, as in MLIR.
 
 Operations that differ by their names alone are rows of a table; see `row`.
 """
@@ -38,15 +40,17 @@ from xdsl.dialects.builtin import DenseArrayBase, LocationAttr, i32
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
+    BaseAttr,
     IRDLOperation,
     OpDef,
     OptionalDef,
     ParsePropInAttrDict,
+    PropertyDef,
     VariadicDef,
     get_accessors_from_op_def,
     traits_def,
 )
-from xdsl.traits import Commutative
+from xdsl.traits import Commutative, OpTrait
 
 from xetl.imports import import_whole
 from xetl.locks import ForkSafeLock
@@ -94,7 +98,7 @@ class XetlOp(IRDLOperation, metaclass=_Plain):
         cls,
         *,
         name: str | None = None,
-        commutes: bool = False,
+        traits: Sequence[OpTrait] = (),
         makers: Mapping[str, Maker] | None = None,
         **others: Any,
     ) -> None:
@@ -102,7 +106,7 @@ class XetlOp(IRDLOperation, metaclass=_Plain):
 
         Args:
             name: of the operation; None of a base class.
-            commutes: whether its sides may swap.
+            traits: what is known of it; it has those of its bases as well.
             makers: what makes properties of Python values; see `property_values`.
             others: for other base classes.
         """
@@ -116,8 +120,8 @@ class XetlOp(IRDLOperation, metaclass=_Plain):
                 setattr(cls, method, by_format)
         for constant in [each for each in vars(cls) if each.isupper()]:
             cls.__annotations__.setdefault(constant, ClassVar)
-        if commutes:
-            setattr(cls, "traits", traits_def(Commutative()))  # noqa: B010
+        if traits:
+            setattr(cls, "traits", traits_def(*traits))  # noqa: B010
         if name is not None:
             cls.name = name
             _define_later(cls)
@@ -189,6 +193,7 @@ def _define_later(cls: type[XetlOp]) -> None:
         with _DEFINING.held():
             if not made:
                 definition = OpDef.from_pyrdl(cls)
+                _count_segments(definition)
                 install_quick_verifier(definition)
                 before = getattr(cls, "verify_", None)
                 found = get_accessors_from_op_def(definition, before)
@@ -201,6 +206,13 @@ def _define_later(cls: type[XetlOp]) -> None:
         return cls.get_irdl_definition()
 
     setattr(cls, "get_irdl_definition", classmethod(define))  # noqa: B010 (a method)
+
+
+def _count_segments(definition: OpDef) -> None:
+    """Keep how many values each operand has, where that does not follow."""
+    if sum(isinstance(each, VariadicDef) for _, each in definition.operands) > 1:
+        definition.options.append(AttrSizedOperandSegments(as_property=True))
+        definition.properties[SEGMENTS] = PropertyDef(BaseAttr(DenseArrayBase))
 
 
 OpT = TypeVar("OpT", bound=XetlOp)
@@ -225,7 +237,7 @@ def row(base: type[OpT], name: str, text: str, *, commutes: bool = False) -> typ
         new_class(
             "".join(word.capitalize() for word in words) + "Op",
             (base,),
-            {"name": name, "commutes": commutes},
+            {"name": name, "traits": [Commutative()] if commutes else []},
             lambda body: body.update(__doc__=text, __module__=module),
         ),
     )

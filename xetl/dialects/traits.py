@@ -1,4 +1,4 @@
-"""What operations do with the elements of matrices, as traits.
+"""Traits: what operations do with memory, and with the elements of matrices.
 
 How values are spread over subgroups follows from these alone: `propagate-wg-maps`
 relates the maps of operands and results by them, and `distribute-to-subgroups` splits
@@ -10,7 +10,10 @@ from __future__ import annotations
 from functools import cache
 
 from xdsl.ir import Operation
-from xdsl.traits import OpTrait
+from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, OpTrait
+
+READS_AND_WRITES = (MemoryReadEffect(), MemoryWriteEffect())
+"""Such an operation is neither removed nor moved across others with effects."""
 
 
 class ElementTrait(OpTrait):

@@ -19,11 +19,13 @@ from typing import Any
 
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, MemRefType, StringAttr, i64
 from xdsl.ir import Dialect
-from xdsl.irdl import operand_def, prop_def, result_def, traits_def
-from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
+from xdsl.irdl import operand_def, prop_def, result_def
+from xdsl.traits import Pure
 
 from xetl.dialects.base import check, ints_of
 from xetl.dialects.operation import XetlOp, operations_of
+
+from .traits import READS_AND_WRITES
 
 # Names and numbers --------------------------------------------------------------------
 
@@ -89,7 +91,7 @@ def _check_name(what: str, name: str, table: Mapping[str, int]) -> None:
     check(name in table, "{} `{}` is not one of {}", what, name, ", ".join(table))
 
 
-class DispatchOp(XetlOp):
+class DispatchOp(XetlOp, traits=[Pure()]):
     """What all dispatches share: sizes, flags and a data type."""
 
     assembly_format = (
@@ -101,7 +103,6 @@ class DispatchOp(XetlOp):
     data_type = prop_def(StringAttr)
     flags = prop_def(ArrayAttr[StringAttr])
     kernel = result_def(i64)
-    traits = traits_def(Pure())
 
     def size_list(self) -> tuple[int, ...]:
         """The numbers, in the order of ``SIZES``."""
@@ -130,7 +131,7 @@ class TileConfigDispatchOp(DispatchOp, name="xsmm.IntelAMXtileConfig.dispatch"):
     """A kernel that sets AMX up (``no_reset_tileconfig``) or gives it back."""
 
 
-class BrgemmOp(XetlOp, name="xsmm.brgemm"):
+class BrgemmOp(XetlOp, name="xsmm.brgemm", traits=READS_AND_WRITES):
     """C += the sum of ``batch`` products, A and B moving by the dispatched strides."""
 
     kernel = operand_def(i64)
@@ -139,7 +140,6 @@ class BrgemmOp(XetlOp, name="xsmm.brgemm"):
     c = operand_def(MemRefType)
     batch = operand_def(i64)
     data_type = prop_def(StringAttr)
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
     assembly_format = (
         "`(` `data_type` `=` custom<Word>($data_type) `,` operands `)` attr-dict `:` "
         "`(` type(operands) `)` `->` `(` `)`"
@@ -150,7 +150,7 @@ class BrgemmOp(XetlOp, name="xsmm.brgemm"):
         _check_name("data_type", self.data_type.data, DATA_TYPES)
 
 
-class TileConfigOp(XetlOp, name="xsmm.IntelAMXtileConfig"):
+class TileConfigOp(XetlOp, name="xsmm.IntelAMXtileConfig", traits=READS_AND_WRITES):
     """Set AMX up for a kernel, or give it back; ``state`` keeps what was before.
 
     Which of the two it is the dispatched kernel says.
@@ -158,7 +158,6 @@ class TileConfigOp(XetlOp, name="xsmm.IntelAMXtileConfig"):
 
     kernel = operand_def(i64)
     state = operand_def(MemRefType)
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
 Xsmm = Dialect("xsmm", operations_of(__name__))

@@ -17,19 +17,18 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Dialect
 from xdsl.irdl import (
-    AttrSizedOperandSegments,
     operand_def,
     opt_operand_def,
     opt_prop_def,
     prop_def,
     region_def,
     result_def,
-    traits_def,
     var_operand_def,
 )
-from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, NoTerminator, Pure
+from xdsl.traits import NoTerminator, Pure
 
 from xetl.dialects.operation import XetlOp, operations_of
+from xetl.dialects.traits import READS_AND_WRITES
 from xetl.dialects.type_rules import like
 
 
@@ -40,10 +39,9 @@ class ViewAddressOp(XetlOp, name="cpu.view_address"):
     sizes = var_operand_def(IndexType)
     strides = var_operand_def(IndexType)
     result = result_def(MemRefType)
-    irdl_options = (AttrSizedOperandSegments(as_property=True),)
 
 
-class CompareAndSwapOp(XetlOp, name="cpu.compare_and_swap"):
+class CompareAndSwapOp(XetlOp, name="cpu.compare_and_swap", traits=READS_AND_WRITES):
     """Write ``value`` where memory has the bits of ``expected``; gives the old one."""
 
     expected = operand_def()
@@ -51,8 +49,6 @@ class CompareAndSwapOp(XetlOp, name="cpu.compare_and_swap"):
     memref = operand_def(MemRefType)
     indices = var_operand_def(IndexType)
     result = result_def(like("value"))
-
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
 class PackedMemoryOp(XetlOp, name="cpu.packed_memory"):
@@ -79,12 +75,11 @@ class PackedMemoryOp(XetlOp, name="cpu.packed_memory"):
     is_own = result_def(i1)
 
 
-class ConstantMemoryOp(XetlOp, name="cpu.constant_memory"):
+class ConstantMemoryOp(XetlOp, name="cpu.constant_memory", traits=[Pure()]):
     """Memory that holds the elements of a constant, row by row, and never changes."""
 
     value = prop_def(DenseIntOrFPElementsAttr)
     result = result_def(MemRefType)
-    traits = traits_def(Pure())
 
 
 class LogOp(XetlOp, name="cpu.log"):
@@ -99,10 +94,9 @@ class LogOp(XetlOp, name="cpu.log"):
     template = prop_def(StringAttr)
     types = prop_def(ArrayAttr[Attribute])
     unsigned = opt_prop_def(DenseArrayBase)
-    irdl_options = (AttrSizedOperandSegments(as_property=True),)
 
 
-class FibersOp(XetlOp, name="cpu.fibers"):
+class FibersOp(XetlOp, name="cpu.fibers", traits=[NoTerminator()]):
     """Run the region ``count`` times at once: each takes its number.
 
     They take turns on one thread: a fiber runs until it meets ``cpu.barrier`` or ends.
@@ -111,7 +105,6 @@ class FibersOp(XetlOp, name="cpu.fibers"):
 
     count = prop_def(IntegerAttr[I64])
     body = region_def("single_block")
-    traits = traits_def(NoTerminator())
 
     def fibers(self) -> int:
         """How many."""
@@ -122,11 +115,10 @@ class BarrierOp(XetlOp, name="cpu.barrier"):
     """Wait until all fibers of the program are here."""
 
 
-class ThreadCountOp(XetlOp, name="cpu.thread_count"):
+class ThreadCountOp(XetlOp, name="cpu.thread_count", traits=[Pure()]):
     """How many threads the launch may use."""
 
     result = result_def(IndexType)
-    traits = traits_def(Pure())
 
 
 class ThreadNumberOp(XetlOp, name="cpu.thread_number"):

@@ -32,8 +32,6 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Data, Dialect, SSAValue
 from xdsl.irdl import (
-    AttrSizedOperandSegments,
-    ParsePropInAttrDict,
     base,
     irdl_attr_definition,
     operand_def,
@@ -205,7 +203,6 @@ class BrgemmTileOp(XetlOp, name="xsmm.brgemm.tile"):
     b_unsigned = opt_prop_def(UnitAttr)
     plan = opt_prop_def(PlanAttr)
     result = result_def(VectorType)
-    irdl_options = (AttrSizedOperandSegments(as_property=True), ParsePropInAttrDict())
     assembly_format = (
         "(`(` `kernel` `=` $kernel^ `)`)? $a `,` $b (`times` $count^)? "
         "(`plus` $acc^ `:` type($acc))? (`rows` $rows^)? (`cols` $cols^)? "
@@ -377,7 +374,6 @@ class BlockGemmOp(BlockOp, name="xsmm.block_gemm"):
     next_k = opt_operand_def(IndexType)
     next_n = opt_operand_def(IndexType)
     is_packing = opt_operand_def(i1)
-    irdl_options = (AttrSizedOperandSegments(as_property=True),)
 
     def output(self) -> Output | None:
         """The user's matrix, if the product may go there."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Self
 from typing_extensions import Unpack
 from xdsl.dialects.builtin import AffineMapAttr, IndexType
 from xdsl.ir import Dialect, SSAValue
-from xdsl.irdl import prop_def, result_def, traits_def, var_operand_def
+from xdsl.irdl import prop_def, result_def, var_operand_def
 from xdsl.traits import Pure
 
 from ..base import (
@@ -29,14 +29,12 @@ if TYPE_CHECKING:
     from xdsl.printer import Printer
 
 
-class _AffineOp(XetlOp):
+class _AffineOp(XetlOp, traits=[Pure()]):
     """``op #map(dimensions)[symbols]``."""
 
     map_operands = var_operand_def(IndexType)
     map = prop_def(AffineMapAttr)
     result = result_def(IndexType)
-
-    traits = traits_def(Pure())
 
     def __init__(
         self, map_: AffineMapAttr, operands: Sequence[Value], **common: Unpack[Common]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self
 from typing_extensions import Unpack
 from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, VectorType, i1
 from xdsl.ir import Attribute, Dialect, TypedAttribute
-from xdsl.irdl import operand_def, opt_prop_def, prop_def, result_def, traits_def
+from xdsl.irdl import operand_def, opt_prop_def, prop_def, result_def
 from xdsl.traits import ConstantLike, Pure
 from xdsl.utils.exceptions import VerifyException
 
@@ -200,7 +200,9 @@ class BitcastOp(CastOp, name="arith.bitcast"):
         check(same, "a bitcast keeps shape and width, found {} to {}", source, result)
 
 
-class AdduiExtendedOp(XetlOp, name="arith.addui_extended"):
+class AdduiExtendedOp(
+    XetlOp, name="arith.addui_extended", traits=[Pure(), Elementwise()]
+):
     """The sum without sign, and whether it wrapped."""
 
     lhs = operand_def()
@@ -208,7 +210,6 @@ class AdduiExtendedOp(XetlOp, name="arith.addui_extended"):
     sum = result_def(like("lhs"))
     overflow = result_def(like("lhs", boolean_like))
 
-    traits = traits_def(Pure(), Elementwise())
     assembly_format = "$lhs `,` $rhs attr-dict `:` type($lhs) `,` type($overflow)"
 
     def verify_(self) -> None:
@@ -216,7 +217,7 @@ class AdduiExtendedOp(XetlOp, name="arith.addui_extended"):
         check_elements("integer", self.sum.type)
 
 
-class ExtendedProductOp(XetlOp):
+class ExtendedProductOp(XetlOp, traits=[Pure(), Elementwise()]):
     """Two results of the operands' type: the lower and the upper half."""
 
     lhs = operand_def()
@@ -224,7 +225,6 @@ class ExtendedProductOp(XetlOp):
     low = result_def(like("lhs"))
     high = result_def(like("lhs"))
 
-    traits = traits_def(Pure(), Elementwise())
     assembly_format = "$lhs `,` $rhs attr-dict `:` type($lhs)"
 
     def verify_(self) -> None:
@@ -257,13 +257,11 @@ def _index_attribute(value: int) -> IntegerAttr[IndexType]:
     return IntegerAttr(value, IndexType())
 
 
-class ConstantOp(XetlOp, name="arith.constant"):
+class ConstantOp(XetlOp, name="arith.constant", traits=[Pure(), ConstantLike()]):
     """A number, or a vector of numbers."""
 
     value = prop_def(Attribute)
     result = result_def()
-
-    traits = traits_def(Pure(), ConstantLike())
 
     def __init__(
         self, value: Attribute, type_: Attribute | None = None, **common: Unpack[Common]
@@ -357,15 +355,13 @@ class CmpfOp(CompareOp, name="arith.cmpf"):
     )
 
 
-class SelectOp(XetlOp, name="arith.select"):
+class SelectOp(XetlOp, name="arith.select", traits=[Pure(), Elementwise()]):
     """``true_value`` where the condition holds, else ``false_value``."""
 
     condition = operand_def()
     true_value = operand_def()
     false_value = operand_def(like("true_value"))
     result = result_def(like("true_value"))
-
-    traits = traits_def(Pure(), Elementwise())
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:

@@ -6,14 +6,7 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import StringAttr, i1
 from xdsl.ir import Block, Dialect, SSAValue
-from xdsl.irdl import (
-    AttrSizedOperandSegments,
-    operand_def,
-    prop_def,
-    successor_def,
-    traits_def,
-    var_operand_def,
-)
+from xdsl.irdl import operand_def, prop_def, successor_def, var_operand_def
 from xdsl.traits import IsTerminator
 
 from ..base import check
@@ -26,13 +19,12 @@ def _check_successor(block: Block, operands: Sequence[SSAValue]) -> None:
     check(expected == found, "the block takes {}, but is given {}", expected, found)
 
 
-class BrOp(XetlOp, name="cf.br"):
+class BrOp(XetlOp, name="cf.br", traits=[IsTerminator()]):
     """Go to a block."""
 
     dest_operands = var_operand_def()
     dest = successor_def()
 
-    traits = traits_def(IsTerminator())
     assembly_format = (
         "$dest (`(` $dest_operands^ `:` type($dest_operands) `)`)? attr-dict"
     )
@@ -42,7 +34,7 @@ class BrOp(XetlOp, name="cf.br"):
         _check_successor(self.dest, self.dest_operands)
 
 
-class CondBrOp(XetlOp, name="cf.cond_br"):
+class CondBrOp(XetlOp, name="cf.cond_br", traits=[IsTerminator()]):
     """Go to one of two blocks."""
 
     condition = operand_def(i1)
@@ -51,8 +43,6 @@ class CondBrOp(XetlOp, name="cf.cond_br"):
     true_dest = successor_def()
     false_dest = successor_def()
 
-    irdl_options = (AttrSizedOperandSegments(as_property=True),)
-    traits = traits_def(IsTerminator())
     assembly_format = (
         "$condition `,` $true_dest (`(` $true_operands^ `:` type($true_operands) "
         "`)`)? `,` $false_dest (`(` $false_operands^ `:` type($false_operands) "

@@ -19,7 +19,6 @@ from xdsl.irdl import (
     opt_prop_def,
     prop_def,
     result_def,
-    traits_def,
 )
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
@@ -122,10 +121,8 @@ def check_elements(kind: str, *types: Attribute) -> None:
         check(expected(found), "expected {} elements, found {}", kind, found)
 
 
-class ElementwiseOp(XetlOp):
+class ElementwiseOp(XetlOp, traits=[Pure(), Elementwise()]):
     """An operation on each element, with optional flags between operands and types."""
-
-    traits = traits_def(Pure(), Elementwise())
 
 
 class SameTypeOp(ElementwiseOp):

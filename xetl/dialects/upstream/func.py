@@ -20,7 +20,6 @@ from xdsl.irdl import (
     opt_prop_def,
     prop_def,
     region_def,
-    traits_def,
     var_operand_def,
     var_result_def,
 )
@@ -183,7 +182,9 @@ def print_results(
 # Operations
 
 
-class FuncOp(XetlOp, name="func.func"):
+class FuncOp(
+    XetlOp, name="func.func", traits=[IsolatedFromAbove(), SymbolOpInterface()]
+):
     """A function; without a body a declaration."""
 
     sym_name = prop_def(SymbolNameConstraint())
@@ -192,8 +193,6 @@ class FuncOp(XetlOp, name="func.func"):
     arg_attrs = opt_prop_def(ArrayAttr)
     res_attrs = opt_prop_def(ArrayAttr)
     body = region_def()
-
-    traits = traits_def(IsolatedFromAbove(), SymbolOpInterface())
 
     def __init__(
         self,
@@ -265,12 +264,10 @@ class FuncOp(XetlOp, name="func.func"):
             check_returns(self.body, self.function_type)
 
 
-class GivingOp(XetlOp):
+class GivingOp(XetlOp, traits=[IsTerminator(), Pure()]):
     """``op %a, %b : types``: ends a region and gives values to what is around it."""
 
     arguments = var_operand_def()
-
-    traits = traits_def(IsTerminator(), Pure())
 
     assembly_format = "attr-dict ($arguments^ `:` type($arguments))?"
 

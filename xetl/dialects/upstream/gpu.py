@@ -25,12 +25,9 @@ from xdsl.irdl import (
     prop_def,
     region_def,
     result_def,
-    traits_def,
 )
 from xdsl.traits import (
     IsolatedFromAbove,
-    MemoryReadEffect,
-    MemoryWriteEffect,
     NoTerminator,
     Pure,
     SymbolOpInterface,
@@ -41,6 +38,7 @@ from xdsl.utils.exceptions import VerifyException
 from ..attributes import WordAttr
 from ..base import check
 from ..operation import Common, XetlOp, operations_of
+from ..traits import READS_AND_WRITES
 from . import func as syntax
 from .func import GivingOp, check_returns
 
@@ -53,16 +51,16 @@ WORKGROUP = "workgroup_attributions"
 HIDDEN = ("sym_name", "function_type", "arg_attrs", "res_attrs", KERNEL, WORKGROUP)
 
 
-class ModuleOp(XetlOp, name="gpu.module"):
+class ModuleOp(
+    XetlOp,
+    name="gpu.module",
+    traits=[IsolatedFromAbove(), NoTerminator(), SymbolOpInterface(), SymbolTable()],
+):
     """Code for one device."""
 
     sym_name = prop_def(SymbolNameConstraint())
     targets = opt_prop_def(ArrayAttr)
     body = region_def("single_block")
-
-    traits = traits_def(
-        IsolatedFromAbove(), NoTerminator(), SymbolOpInterface(), SymbolTable()
-    )
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
@@ -91,7 +89,9 @@ class ModuleOp(XetlOp, name="gpu.module"):
         printer.print_region(self.body)
 
 
-class FuncOp(XetlOp, name="gpu.func"):
+class FuncOp(
+    XetlOp, name="gpu.func", traits=[IsolatedFromAbove(), SymbolOpInterface()]
+):
     """A function of a device; with the attribute `gpu.kernel` one that is launched.
 
     Block arguments beyond the function's type are memory of the workgroup (the
@@ -106,8 +106,6 @@ class FuncOp(XetlOp, name="gpu.func"):
     known_block_size = opt_prop_def(DenseArrayBase)
     known_grid_size = opt_prop_def(DenseArrayBase)
     body = region_def()
-
-    traits = traits_def(IsolatedFromAbove(), SymbolOpInterface())
 
     def __init__(
         self,
@@ -207,10 +205,9 @@ class ReturnOp(GivingOp, name="gpu.return"):
     """Leave a device function."""
 
 
-class BarrierOp(XetlOp, name="gpu.barrier"):
+class BarrierOp(XetlOp, name="gpu.barrier", traits=READS_AND_WRITES):
     """All work items of the workgroup meet; what they wrote is seen by all."""
 
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
     assembly_format = "attr-dict"
 
 
@@ -228,14 +225,13 @@ class DimensionAttr(WordAttr, SpacedOpaqueSyntaxAttribute):
         super().__init__(word)
 
 
-class DimensionOp(XetlOp):
+class DimensionOp(XetlOp, traits=[Pure()]):
     """``op x``: one number of the grid, along a dimension."""
 
     dimension = prop_def(DimensionAttr)
     upper_bound = opt_prop_def(IntegerAttr[IndexType])
     result = result_def(IndexType)
 
-    traits = traits_def(Pure())
     assembly_format = "$dimension (`upper_bound` $upper_bound^)? attr-dict"
 
     @property
@@ -264,13 +260,12 @@ class GlobalIdOp(DimensionOp, name="gpu.global_id"):
     """Which work item of the whole grid this is."""
 
 
-class SubgroupNumberOp(XetlOp):
+class SubgroupNumberOp(XetlOp, traits=[Pure()]):
     """``op : index``: one number of the subgroup."""
 
     upper_bound = opt_prop_def(IntegerAttr)
     result = result_def(IndexType)
 
-    traits = traits_def(Pure())
     assembly_format = "(`upper_bound` $upper_bound^)? attr-dict `:` type($result)"
 
 

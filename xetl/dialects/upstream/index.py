@@ -7,14 +7,7 @@ from typing import ClassVar
 from typing_extensions import Unpack
 from xdsl.dialects.builtin import IndexType, IntegerAttr, StringAttr, i1
 from xdsl.ir import Dialect, SpacedOpaqueSyntaxAttribute
-from xdsl.irdl import (
-    irdl_attr_definition,
-    operand_def,
-    param_def,
-    prop_def,
-    result_def,
-    traits_def,
-)
+from xdsl.irdl import irdl_attr_definition, operand_def, param_def, prop_def, result_def
 from xdsl.traits import ConstantLike, Pure
 
 from ..attributes import WordAttr
@@ -25,14 +18,13 @@ from .elementwise import CastOp
 PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
 
 
-class BinaryOp(XetlOp):
+class BinaryOp(XetlOp, traits=[Pure()]):
     """``op %a, %b``: two index values."""
 
     lhs = operand_def(IndexType)
     rhs = operand_def(IndexType)
     result = result_def(IndexType)
 
-    traits = traits_def(Pure())
     assembly_format = "$lhs `,` $rhs attr-dict"
 
 
@@ -58,23 +50,22 @@ OrOp = row(BinaryOp, "index.or", "Bitwise or.")
 XorOp = row(BinaryOp, "index.xor", "Bitwise exclusive or.")
 
 
-class ConstantOp(XetlOp, name="index.constant"):
+class ConstantOp(XetlOp, name="index.constant", traits=[Pure(), ConstantLike()]):
     """A number."""
 
     value = prop_def(IntegerAttr[IndexType])
     result = result_def(IndexType)
 
-    traits = traits_def(Pure(), ConstantLike())
     assembly_format = "attr-dict $value"
 
 
-class BoolConstantOp(XetlOp, name="index.bool.constant"):
+class BoolConstantOp(
+    XetlOp, name="index.bool.constant", traits=[Pure(), ConstantLike()]
+):
     """True or false."""
 
     value = prop_def(IntegerAttr)
     result = result_def(i1)
-
-    traits = traits_def(Pure(), ConstantLike())
 
     assembly_format = "attr-dict $value"
 
@@ -100,7 +91,7 @@ class CmpPredicateAttr(WordAttr, SpacedOpaqueSyntaxAttribute):
         super().__init__(word)
 
 
-class CmpOp(XetlOp, name="index.cmp"):
+class CmpOp(XetlOp, name="index.cmp", traits=[Pure()]):
     """Compare index values."""
 
     pred = prop_def(CmpPredicateAttr)
@@ -108,7 +99,6 @@ class CmpOp(XetlOp, name="index.cmp"):
     rhs = operand_def(IndexType)
     result = result_def(i1)
 
-    traits = traits_def(Pure())
     assembly_format = "$pred `(` $lhs `,` $rhs `)` attr-dict"
 
     def __init__(
@@ -122,12 +112,10 @@ class CmpOp(XetlOp, name="index.cmp"):
         return self.pred.word
 
 
-class SizeofOp(XetlOp, name="index.sizeof"):
+class SizeofOp(XetlOp, name="index.sizeof", traits=[Pure()]):
     """Bits of the index type."""
 
     result = result_def(IndexType)
-
-    traits = traits_def(Pure())
 
     assembly_format = "attr-dict"
 

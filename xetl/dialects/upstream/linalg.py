@@ -7,14 +7,7 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, MemRefType
 from xdsl.ir import Attribute, Dialect
-from xdsl.irdl import (
-    ParsePropInAttrDict,
-    operand_def,
-    opt_result_def,
-    prop_def,
-    region_def,
-    traits_def,
-)
+from xdsl.irdl import operand_def, opt_result_def, prop_def, region_def
 from xdsl.traits import IsTerminator
 
 from ..base import check, ints_of, memref_type
@@ -101,12 +94,10 @@ class TransposeOp(XetlOp, name="linalg.transpose"):
         check(source.element_type == to.element_type, "it moves elements of one type")
 
 
-class YieldOp(XetlOp, name="linalg.yield"):
+class YieldOp(XetlOp, name="linalg.yield", traits=[IsTerminator()]):
     """What an element of the output becomes."""
 
     value = operand_def()
-
-    traits = traits_def(IsTerminator())
 
     assembly_format = "$value attr-dict `:` type($value)"
 
@@ -120,8 +111,6 @@ class GenericOp(XetlOp, name="linalg.generic"):
     indexing_maps = prop_def(ArrayAttr)
     iterator_types = prop_def(ArrayAttr)
     body = region_def("single_block")
-
-    irdl_options = (ParsePropInAttrDict(),)
 
     assembly_format = (
         "attr-dict `ins` `(` $a `,` $b `:` type($a) `,` type($b) `)`"

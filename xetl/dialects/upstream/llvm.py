@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import Dialect, ParametrizedAttribute, TypeAttribute
-from xdsl.irdl import irdl_attr_definition, operand_def, result_def, traits_def
+from xdsl.irdl import irdl_attr_definition, operand_def, result_def
 from xdsl.traits import Pure
 
 from ..operation import XetlOp, operations_of
@@ -20,13 +20,12 @@ class PointerType(ParametrizedAttribute, TypeAttribute):
     name = "llvm.ptr"
 
 
-class IntToPtrOp(XetlOp, name="llvm.inttoptr"):
+class IntToPtrOp(XetlOp, name="llvm.inttoptr", traits=[Pure()]):
     """A number as an address."""
 
     source = operand_def(IntegerType)
     result = result_def(PointerType)
 
-    traits = traits_def(Pure())
     assembly_format = "$source attr-dict `:` type($source) `to` type($result)"
 
 

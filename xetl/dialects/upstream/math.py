@@ -6,7 +6,7 @@ Source: MLIR, `math` dialect.
 from __future__ import annotations
 
 from xdsl.ir import Dialect
-from xdsl.irdl import operand_def, result_def, traits_def
+from xdsl.irdl import operand_def, result_def
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
@@ -138,14 +138,13 @@ class FpowiOp(ElementwiseOp, name="math.fpowi"):
             )
 
 
-class SincosOp(XetlOp, name="math.sincos"):
+class SincosOp(XetlOp, name="math.sincos", traits=[Pure(), Elementwise()]):
     """Sine and cosine at once."""
 
     operand = operand_def()
     sin = result_def(like("operand"))
     cos = result_def(like("operand"))
 
-    traits = traits_def(Pure(), Elementwise())
     assembly_format = "$operand custom<Ignored>() attr-dict `:` type($operand)"
 
     def verify_(self) -> None:

@@ -21,15 +21,7 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.ir import Attribute, Dialect, SSAValue, TypeAttribute
-from xdsl.irdl import (
-    AttrSizedOperandSegments,
-    operand_def,
-    opt_prop_def,
-    prop_def,
-    result_def,
-    traits_def,
-    var_operand_def,
-)
+from xdsl.irdl import operand_def, opt_prop_def, prop_def, result_def, var_operand_def
 from xdsl.traits import (
     MemoryAllocEffect,
     MemoryFreeEffect,
@@ -44,6 +36,7 @@ from ..base import check, element_of, memref_type, parse_attributes, print_attri
 from ..kinds_of_types import is_dense, is_memref
 from ..memref_layout import has_static_layout
 from ..operation import XetlOp, operations_of
+from ..traits import READS_AND_WRITES
 from ..type_rules import like
 from . import memref_views as views
 from .memref_views import AssumeAlignmentOp as AssumeAlignmentOp
@@ -71,7 +64,7 @@ def check_access(memref: SSAValue, indices: Sequence[SSAValue]) -> None:
     check(rank == len(indices), "expected {} indices, found {}", rank, len(indices))
 
 
-class LoadOp(XetlOp, name="memref.load"):
+class LoadOp(XetlOp, name="memref.load", traits=[MemoryReadEffect()]):
     """One element of memory."""
 
     memref = operand_def(MemRefType)
@@ -80,7 +73,6 @@ class LoadOp(XetlOp, name="memref.load"):
     alignment = opt_prop_def(IntegerAttr)
     result = result_def(like("memref", element_of))
 
-    traits = traits_def(MemoryReadEffect())
     assembly_format = "$memref custom<Indices>($indices) attr-dict `:` type($memref)"
 
     def verify_(self) -> None:
@@ -88,7 +80,7 @@ class LoadOp(XetlOp, name="memref.load"):
         check_access(self.memref, self.indices)
 
 
-class StoreOp(XetlOp, name="memref.store"):
+class StoreOp(XetlOp, name="memref.store", traits=[MemoryWriteEffect()]):
     """Write one element."""
 
     value = operand_def(like("memref", element_of))
@@ -97,7 +89,6 @@ class StoreOp(XetlOp, name="memref.store"):
     nontemporal = opt_prop_def(IntegerAttr)
     alignment = opt_prop_def(IntegerAttr)
 
-    traits = traits_def(MemoryWriteEffect())
     assembly_format = (
         "$value `,` $memref custom<Indices>($indices) attr-dict `:` type($memref)"
     )
@@ -107,14 +98,12 @@ class StoreOp(XetlOp, name="memref.store"):
         check_access(self.memref, self.indices)
 
 
-class _AllocLike(XetlOp):
+class _AllocLike(XetlOp, traits=[MemoryAllocEffect()]):
     dynamic_sizes = var_operand_def(IndexType)
     symbol_operands = var_operand_def(IndexType)
     alignment = opt_prop_def(IntegerAttr)
     result = result_def(MemRefType)
 
-    irdl_options = (AttrSizedOperandSegments(as_property=True),)
-    traits = traits_def(MemoryAllocEffect())
     assembly_format = (
         "`` `(` $dynamic_sizes `)` (`` `[` $symbol_operands^ `]`)? attr-dict `:` "
         "type($result)"
@@ -138,37 +127,31 @@ class AllocaOp(_AllocLike, name="memref.alloca"):
     """Memory until the function returns."""
 
 
-class DeallocOp(XetlOp, name="memref.dealloc"):
+class DeallocOp(XetlOp, name="memref.dealloc", traits=[MemoryFreeEffect()]):
     """Free memory of memref.alloc."""
 
     memref = operand_def(MemRefType)
 
-    traits = traits_def(MemoryFreeEffect())
-
     assembly_format = "$memref attr-dict `:` type($memref)"
 
 
-class CopyOp(XetlOp, name="memref.copy"):
+class CopyOp(XetlOp, name="memref.copy", traits=READS_AND_WRITES):
     """Copy all elements; the two must not overlap."""
 
     source = operand_def(MemRefType)
     target = operand_def(MemRefType)
-
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
     assembly_format = (
         "$source `,` $target attr-dict `:` type($source) `to` type($target)"
     )
 
 
-class DimOp(XetlOp, name="memref.dim"):
+class DimOp(XetlOp, name="memref.dim", traits=[Pure()]):
     """The extent of a dimension."""
 
     source = operand_def(MemRefType)
     index = operand_def(IndexType)
     result = result_def(IndexType)
-
-    traits = traits_def(Pure())
 
     assembly_format = "attr-dict $source `,` $index `:` type($source)"
 
@@ -184,7 +167,12 @@ def _atomic_kind(kind: str) -> Attribute:
     return IntegerAttr(ATOMIC_KINDS.index(kind), i64)
 
 
-class AtomicRmwOp(XetlOp, name="memref.atomic_rmw", makers={"kind": _atomic_kind}):
+class AtomicRmwOp(
+    XetlOp,
+    name="memref.atomic_rmw",
+    makers={"kind": _atomic_kind},
+    traits=READS_AND_WRITES,
+):
     """Combine one element with a value, atomically; gives the old one."""
 
     kind = prop_def(IntegerAttr | StringAttr)
@@ -195,7 +183,6 @@ class AtomicRmwOp(XetlOp, name="memref.atomic_rmw", makers={"kind": _atomic_kind
 
     WORDS = ATOMIC_KINDS
 
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
     assembly_format = (
         "custom<Enumerated>($kind) $value `,` $memref custom<Indices>($indices) "
         "attr-dict `:` `(` type($value) `,` type($memref) `)` `->` type($result)"
@@ -216,7 +203,7 @@ class AtomicRmwOp(XetlOp, name="memref.atomic_rmw", makers={"kind": _atomic_kind
 _HIDDEN_OF_GLOBAL = ("sym_name", "sym_visibility", "constant", "type", "initial_value")
 
 
-class GlobalOp(XetlOp, name="memref.global"):
+class GlobalOp(XetlOp, name="memref.global", traits=[SymbolOpInterface()]):
     """Memory with a name; without an initial value it lies elsewhere."""
 
     sym_name = prop_def(SymbolNameConstraint())
@@ -225,8 +212,6 @@ class GlobalOp(XetlOp, name="memref.global"):
     initial_value = opt_prop_def(Attribute)
     constant = opt_prop_def(UnitAttr)
     alignment = opt_prop_def(IntegerAttr)
-
-    traits = traits_def(SymbolOpInterface())
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
@@ -290,13 +275,11 @@ def _filled(type_: MemRefType[Attribute]) -> TensorType[Attribute]:
     return TensorType(type_.element_type, type_.get_shape())
 
 
-class GetGlobalOp(XetlOp, name="memref.get_global"):
+class GetGlobalOp(XetlOp, name="memref.get_global", traits=[Pure()]):
     """The memory called ``name``."""
 
     symbol = prop_def(FlatSymbolRefAttrConstr, prop_name="name")
     result = result_def(MemRefType)
-
-    traits = traits_def(Pure())
 
     assembly_format = "$name `:` type($result) attr-dict"
 

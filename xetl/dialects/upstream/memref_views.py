@@ -23,12 +23,10 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 from xdsl.irdl import (
-    AttrSizedOperandSegments,
     operand_def,
     opt_result_def,
     prop_def,
     result_def,
-    traits_def,
     var_operand_def,
     var_result_def,
 )
@@ -45,13 +43,11 @@ def _elements_of(type_: Attribute) -> Attribute | None:
     return getattr(type_, "element_type", None)
 
 
-class CastOp(XetlOp, name="memref.cast"):
+class CastOp(XetlOp, name="memref.cast", traits=[Pure()]):
     """The same memory under a compatible type, also one of unknown rank."""
 
     source = operand_def(MemRefType | UnrankedMemRefType)
     result = result_def(MemRefType | UnrankedMemRefType)
-
-    traits = traits_def(Pure())
 
     assembly_format = "$source attr-dict `:` type($source) `to` type($result)"
 
@@ -71,26 +67,22 @@ class CastOp(XetlOp, name="memref.cast"):
             raise VerifyException(f"shapes do not agree: {source} to {result}")
 
 
-class MemorySpaceCastOp(XetlOp, name="memref.memory_space_cast"):
+class MemorySpaceCastOp(XetlOp, name="memref.memory_space_cast", traits=[Pure()]):
     """The same memory, named in another memory space."""
 
     source = operand_def(MemRefType)
     result = result_def(MemRefType)
 
-    traits = traits_def(Pure())
-
     assembly_format = "$source attr-dict `:` type($source) `to` type($result)"
 
 
 class ExtractAlignedPointerAsIndexOp(
-    XetlOp, name="memref.extract_aligned_pointer_as_index"
+    XetlOp, name="memref.extract_aligned_pointer_as_index", traits=[Pure()]
 ):
     """The address of the first element of the buffer."""
 
     source = operand_def(MemRefType)
     result = result_def(IndexType)
-
-    traits = traits_def(Pure())
 
     assembly_format = "$source `:` type($source) `->` type($result) attr-dict"
 
@@ -102,13 +94,14 @@ def _metadata(type_: Attribute) -> list[Attribute]:
     return [buffer, *[IndexType()] * (1 + 2 * type_.get_num_dims())]
 
 
-class ExtractStridedMetadataOp(XetlOp, name="memref.extract_strided_metadata"):
+class ExtractStridedMetadataOp(
+    XetlOp, name="memref.extract_strided_metadata", traits=[Pure()]
+):
     """Buffer, offset, sizes and strides of a memref."""
 
     source = operand_def(MemRefType)
     metadata = var_result_def(like("source", _metadata))
 
-    traits = traits_def(Pure())
     assembly_format = "$source `:` type($source) `->` type($metadata) attr-dict"
 
     @property
@@ -131,7 +124,7 @@ class ExtractStridedMetadataOp(XetlOp, name="memref.extract_strided_metadata"):
         return (len(self.results) - 2) // 2
 
 
-class _StridedView(XetlOp):
+class _StridedView(XetlOp, traits=[Pure()]):
     """Elements from offsets on, as many as sizes say, strides apart."""
 
     source = operand_def(MemRefType)
@@ -142,9 +135,6 @@ class _StridedView(XetlOp):
     static_sizes = prop_def(DenseArrayBase)
     static_strides = prop_def(DenseArrayBase)
     result = result_def(MemRefType)
-
-    irdl_options = (AttrSizedOperandSegments(as_property=True),)
-    traits = traits_def(Pure())
 
     mixed_offsets = MixedList("offsets", "static_offsets")
     mixed_sizes = MixedList("sizes", "static_sizes")
@@ -197,7 +187,7 @@ class SubviewOp(_StridedView, name="memref.subview"):
             raise VerifyException("a view keeps the element type")
 
 
-class ViewOp(XetlOp, name="memref.view"):
+class ViewOp(XetlOp, name="memref.view", traits=[Pure()]):
     """Bytes seen as a matrix, from a byte offset on."""
 
     source = operand_def(MemRefType)
@@ -205,7 +195,6 @@ class ViewOp(XetlOp, name="memref.view"):
     sizes = var_operand_def(IndexType)
     result = result_def(MemRefType)
 
-    traits = traits_def(Pure())
     assembly_format = (
         "$source `[` $byte_shift `]` `` custom<Indices>($sizes) attr-dict `:` "
         "type($source) `to` type($result)"
@@ -218,7 +207,10 @@ def _permutation(dims: Sequence[int]) -> AffineMapAttr:
 
 
 class TransposeOp(
-    XetlOp, name="memref.transpose", makers={"permutation": _permutation}
+    XetlOp,
+    name="memref.transpose",
+    makers={"permutation": _permutation},
+    traits=[Pure()],
 ):
     """A view with its dimensions in another order."""
 
@@ -226,7 +218,6 @@ class TransposeOp(
     permutation = prop_def(AffineMapAttr)
     result = result_def(MemRefType)
 
-    traits = traits_def(Pure())
     assembly_format = (
         "$source custom<Map>($permutation) attr-dict `:` type($source) `to` "
         "type($result)"
@@ -294,12 +285,11 @@ class _ReshapeOp(XetlOp, makers={"reassociation": groups_attribute}):
         return groups_of(self.reassociation)
 
 
-class CollapseShapeOp(_ReshapeOp, name="memref.collapse_shape"):
+class CollapseShapeOp(_ReshapeOp, name="memref.collapse_shape", traits=[Pure()]):
     """Dimensions that lie one behind the other as one."""
 
     result = result_def(MemRefType)
 
-    traits = traits_def(Pure())
     assembly_format = (
         "$src custom<Groups>($reassociation) attr-dict `:` type($src) `into` "
         "type($result)"
@@ -310,7 +300,7 @@ class CollapseShapeOp(_ReshapeOp, name="memref.collapse_shape"):
         _check_groups(self.groups, memref_type(self.src), memref_type(self.result))
 
 
-class ExpandShapeOp(_ReshapeOp, name="memref.expand_shape"):
+class ExpandShapeOp(_ReshapeOp, name="memref.expand_shape", traits=[Pure()]):
     """One dimension as several, the last of them the fastest."""
 
     src = operand_def(MemRefType)
@@ -319,7 +309,6 @@ class ExpandShapeOp(_ReshapeOp, name="memref.expand_shape"):
     static_output_shape = prop_def(DenseArrayBase)
     result = result_def(MemRefType)
 
-    traits = traits_def(Pure())
     assembly_format = (
         "$src custom<Groups>($reassociation) `output_shape` "
         "custom<DynamicIndexList>($output_shape, $static_output_shape) attr-dict "
@@ -339,12 +328,11 @@ class ExpandShapeOp(_ReshapeOp, name="memref.expand_shape"):
             )
 
 
-class AssumeAlignmentOp(XetlOp, name="memref.assume_alignment"):
+class AssumeAlignmentOp(XetlOp, name="memref.assume_alignment", traits=[Pure()]):
     """The same memory, whose address is known to be a multiple of ``alignment``."""
 
     memref = operand_def(MemRefType)
     alignment = prop_def(IntegerAttr[I32])
     result = opt_result_def(like("memref", base=MemRefType))
 
-    traits = traits_def(Pure())
     assembly_format = "$memref `,` $alignment attr-dict `:` type($memref)"

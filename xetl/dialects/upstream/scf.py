@@ -15,7 +15,6 @@ from xdsl.irdl import (
     operand_def,
     prop_def,
     region_def,
-    traits_def,
     var_operand_def,
     var_region_def,
     var_result_def,
@@ -55,13 +54,11 @@ if TYPE_CHECKING:
     from xdsl.printer import Printer
 
 
-class ConditionOp(XetlOp, name="scf.condition"):
+class ConditionOp(XetlOp, name="scf.condition", traits=[IsTerminator(), Pure()]):
     """End of a while loop's "before" region: go on, with these values?"""
 
     condition = operand_def(i1)
     arguments = var_operand_def()
-
-    traits = traits_def(IsTerminator(), Pure())
 
     assembly_format = "`(` $condition `)` attr-dict ($arguments^ `:` type($arguments))?"
 
@@ -79,7 +76,9 @@ def _check_yield(region: Region, expected: Sequence[Attribute], what: str) -> No
         raise VerifyException(f"{what} yields {found}, expected {list(expected)}")
 
 
-class ForOp(XetlOp, name="scf.for"):
+class ForOp(
+    XetlOp, name="scf.for", traits=[RecursiveMemoryEffect(), RecursivelySpeculatable()]
+):
     """Run the body for lower, lower + step, ... < upper, carrying ``iter_args``.
 
     The block takes the counter and then the carried values.
@@ -91,8 +90,6 @@ class ForOp(XetlOp, name="scf.for"):
     init_args = var_operand_def()
     body = region_def("single_block")
     res = var_result_def(like_all("init_args"))
-
-    traits = traits_def(RecursiveMemoryEffect(), RecursivelySpeculatable())
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
@@ -161,15 +158,15 @@ class ForOp(XetlOp, name="scf.for"):
         _check_yield(self.body, carried, "the body")
 
 
-class IfOp(XetlOp, name="scf.if"):
+class IfOp(
+    XetlOp, name="scf.if", traits=[RecursiveMemoryEffect(), RecursivelySpeculatable()]
+):
     """One of two regions; without results the second one may be empty."""
 
     condition = operand_def(i1)
     then_region = region_def("single_block")
     else_region = region_def()
     res = var_result_def()
-
-    traits = traits_def(RecursiveMemoryEffect(), RecursivelySpeculatable())
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
@@ -212,7 +209,7 @@ class IfOp(XetlOp, name="scf.if"):
             check(not types, "an if with results needs an else region")
 
 
-class WhileOp(XetlOp, name="scf.while"):
+class WhileOp(XetlOp, name="scf.while", traits=[RecursiveMemoryEffect()]):
     """Run "before"; while its condition holds, run "after" and start again.
 
     Results are the values of the last scf.condition.
@@ -222,8 +219,6 @@ class WhileOp(XetlOp, name="scf.while"):
     before = region_def("single_block")
     after = region_def("single_block")
     res = var_result_def()
-
-    traits = traits_def(RecursiveMemoryEffect())
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
@@ -282,13 +277,13 @@ class WhileOp(XetlOp, name="scf.while"):
         _check_yield(self.after, carried, "the after region")
 
 
-class ExecuteRegionOp(XetlOp, name="scf.execute_region"):
+class ExecuteRegionOp(
+    XetlOp, name="scf.execute_region", traits=[RecursiveMemoryEffect()]
+):
     """Run the region once and give what it yields."""
 
     region = region_def()
     res = var_result_def()
-
-    traits = traits_def(RecursiveMemoryEffect())
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
@@ -307,7 +302,7 @@ class ExecuteRegionOp(XetlOp, name="scf.execute_region"):
         print_attributes(printer, self)
 
 
-class IndexSwitchOp(XetlOp, name="scf.index_switch"):
+class IndexSwitchOp(XetlOp, name="scf.index_switch", traits=[RecursiveMemoryEffect()]):
     """The region of the case that equals the argument, else the default one."""
 
     arg = operand_def(IndexType)
@@ -315,8 +310,6 @@ class IndexSwitchOp(XetlOp, name="scf.index_switch"):
     default_region = region_def("single_block")
     case_regions = var_region_def("single_block")
     res = var_result_def()
-
-    traits = traits_def(RecursiveMemoryEffect())
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:

@@ -13,13 +13,10 @@ from typing_extensions import Unpack
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IndexType
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.irdl import (
-    AttrSizedOperandSegments,
-    ParsePropInAttrDict,
     operand_def,
     opt_prop_def,
     prop_def,
     region_def,
-    traits_def,
     var_operand_def,
     var_region_def,
     var_result_def,
@@ -151,13 +148,13 @@ def parse_yielding_region(parser: Parser, terminator: type[Operation]) -> Region
     return region
 
 
-class ReduceOp(XetlOp, name="scf.reduce"):
+class ReduceOp(
+    XetlOp, name="scf.reduce", traits=[IsTerminator(), RecursiveMemoryEffect()]
+):
     """End of a parallel loop: values to reduce, one region for each."""
 
     arguments = var_operand_def()
     reductions = var_region_def()
-
-    traits = traits_def(IsTerminator(), RecursiveMemoryEffect())
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
@@ -194,17 +191,19 @@ class ReduceOp(XetlOp, name="scf.reduce"):
         print_attributes(printer, self)
 
 
-class ReduceReturnOp(XetlOp, name="scf.reduce.return"):
+class ReduceReturnOp(XetlOp, name="scf.reduce.return", traits=[IsTerminator(), Pure()]):
     """The value of one reduction step."""
 
     result = operand_def()
 
-    traits = traits_def(IsTerminator(), Pure())
-
     assembly_format = "$result attr-dict `:` type($result)"
 
 
-class ParallelOp(XetlOp, name="scf.parallel"):
+class ParallelOp(
+    XetlOp,
+    name="scf.parallel",
+    traits=[RecursiveMemoryEffect(), RecursivelySpeculatable()],
+):
     """A nest of loops whose trips may run in any order or at once."""
 
     lower_bounds = var_operand_def(IndexType)
@@ -213,9 +212,6 @@ class ParallelOp(XetlOp, name="scf.parallel"):
     init_vals = var_operand_def()
     body = region_def("single_block")
     res = var_result_def(like_all("init_vals"))
-
-    irdl_options = (AttrSizedOperandSegments(as_property=True),)
-    traits = traits_def(RecursiveMemoryEffect(), RecursivelySpeculatable())
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
@@ -288,12 +284,14 @@ class ParallelOp(XetlOp, name="scf.parallel"):
 _BOUNDS = ("staticLowerBound", "staticUpperBound", "staticStep")
 
 
-class ForallInParallelOp(XetlOp, name="scf.forall.in_parallel"):
+class ForallInParallelOp(
+    XetlOp,
+    name="scf.forall.in_parallel",
+    traits=[IsTerminator(), NoTerminator(), RecursiveMemoryEffect()],
+):
     """End of an scf.forall; what it would insert into tensors is not there."""
 
     region = region_def("single_block")
-
-    traits = traits_def(IsTerminator(), NoTerminator(), RecursiveMemoryEffect())
 
     def __init__(self, region: Region | None = None, **common: Unpack[Common]) -> None:
         super().__init__(regions=[region or Region(Block())], **common)
@@ -318,7 +316,7 @@ class ForallInParallelOp(XetlOp, name="scf.forall.in_parallel"):
         check(not self.region.block.ops, "scf.forall on memrefs inserts nothing")
 
 
-class ForallOp(XetlOp, name="scf.forall"):
+class ForallOp(XetlOp, name="scf.forall", traits=[RecursiveMemoryEffect()]):
     """A nest of loops whose trips may run in any order or at once."""
 
     dynamic_lower_bound = var_operand_def(IndexType)
@@ -330,9 +328,6 @@ class ForallOp(XetlOp, name="scf.forall"):
     static_step = prop_def(DenseArrayBase, prop_name=_BOUNDS[2])
     mapping = opt_prop_def(ArrayAttr[Attribute])
     region = region_def("single_block")
-
-    irdl_options = (AttrSizedOperandSegments(as_property=True), ParsePropInAttrDict())
-    traits = traits_def(RecursiveMemoryEffect())
 
     lower_bounds = MixedList("dynamic_lower_bound", _BOUNDS[0], "lower")
     upper_bounds = MixedList("dynamic_upper_bound", _BOUNDS[1], "upper")

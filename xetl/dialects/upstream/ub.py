@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from xdsl.ir import Attribute, Dialect
-from xdsl.irdl import opt_prop_def, result_def, traits_def
+from xdsl.irdl import opt_prop_def, result_def
 from xdsl.traits import Pure
 
 from ..operation import XetlOp, operations_of
 
 
-class PoisonOp(XetlOp, name="ub.poison"):
+class PoisonOp(XetlOp, name="ub.poison", traits=[Pure()]):
     """Any value."""
 
     value = opt_prop_def(Attribute)
     result = result_def()
-
-    traits = traits_def(Pure())
 
     assembly_format = "attr-dict `:` type($result)"
 

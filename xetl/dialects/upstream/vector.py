@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import DenseArrayBase, IndexType, VectorType
 from xdsl.ir import Attribute, Dialect
-from xdsl.irdl import operand_def, prop_def, result_def, traits_def, var_operand_def
+from xdsl.irdl import operand_def, prop_def, result_def, var_operand_def
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
@@ -50,13 +50,12 @@ from .vector_reduce import MultiReductionOp as MultiReductionOp
 from .vector_reduce import ReductionOp as ReductionOp
 
 
-class _ConversionOp(XetlOp):
+class _ConversionOp(XetlOp, traits=[Pure()]):
     """``op %a : type to type``."""
 
     source = operand_def()
     result = result_def(VectorType)
 
-    traits = traits_def(Pure())
     assembly_format = "$source attr-dict `:` type($source) `to` type($result)"
 
 
@@ -106,12 +105,10 @@ class BitcastOp(_ConversionOp, name="vector.bitcast"):
             )
 
 
-class StepOp(XetlOp, name="vector.step"):
+class StepOp(XetlOp, name="vector.step", traits=[Pure()]):
     """0, 1, 2, ..."""
 
     result = result_def(VectorType)
-
-    traits = traits_def(Pure())
 
     assembly_format = "attr-dict `:` type($result)"
 
@@ -133,14 +130,13 @@ def _permuted(source: Attribute, permutation: Attribute) -> Attribute:
     return VectorType(source.element_type, [shape[dim] for dim in ints_of(permutation)])
 
 
-class TransposeOp(XetlOp, name="vector.transpose"):
+class TransposeOp(XetlOp, name="vector.transpose", traits=[Pure()]):
     """Dimension i of the result is dimension ``permutation[i]`` of the source."""
 
     source = operand_def(VectorType)
     permutation = prop_def(DenseArrayBase)
     result = result_def(like("source", "permutation", _permuted, base=VectorType))
 
-    traits = traits_def(Pure())
     assembly_format = (
         "$source `,` custom<Integers>($permutation) attr-dict `:` type($source) "
         "`to` type($result)"
@@ -173,7 +169,7 @@ def _part_at(source: Attribute, position: Attribute) -> Attribute:
     return _part_type(source, len(ints_of(position)))
 
 
-class ExtractOp(XetlOp, name="vector.extract"):
+class ExtractOp(XetlOp, name="vector.extract", traits=[Pure()]):
     """An element, or the smaller vector at a position."""
 
     source = operand_def(VectorType)
@@ -181,7 +177,6 @@ class ExtractOp(XetlOp, name="vector.extract"):
     static_position = prop_def(DenseArrayBase)
     result = result_def(like("source", "static_position", _part_at, is_binding=False))
 
-    traits = traits_def(Pure())
     assembly_format = (
         "$source `` custom<DynamicIndexList>($dynamic_position, $static_position) "
         "attr-dict `:` type($result) `from` type($source)"
@@ -216,7 +211,7 @@ def _check_position(
         )
 
 
-class InsertOp(XetlOp, name="vector.insert"):
+class InsertOp(XetlOp, name="vector.insert", traits=[Pure()]):
     """The vector with the part at a position replaced."""
 
     value = operand_def()
@@ -225,7 +220,6 @@ class InsertOp(XetlOp, name="vector.insert"):
     static_position = prop_def(DenseArrayBase)
     result = result_def(like("dest", base=VectorType))
 
-    traits = traits_def(Pure())
     assembly_format = (
         "$value `,` $dest `` custom<DynamicIndexList>($dynamic_position, "
         "$static_position) attr-dict `:` type($value) `into` type($dest)"

@@ -24,7 +24,6 @@ from xdsl.irdl import (
     opt_prop_def,
     prop_def,
     result_def,
-    traits_def,
     var_operand_def,
     var_result_def,
 )
@@ -45,13 +44,12 @@ def _check_mask_type(type_: VectorType[Attribute], bounds: int) -> None:
         )
 
 
-class CreateMaskOp(XetlOp, name="vector.create_mask"):
+class CreateMaskOp(XetlOp, name="vector.create_mask", traits=[Pure()]):
     """True where each coordinate is below its bound; bounds may be out of range."""
 
     bounds = var_operand_def(IndexType)
     result = result_def(VectorType)
 
-    traits = traits_def(Pure())
     assembly_format = "$bounds attr-dict `:` type($result)"
 
     def verify_(self) -> None:
@@ -59,13 +57,12 @@ class CreateMaskOp(XetlOp, name="vector.create_mask"):
         _check_mask_type(self.result.type, len(self.bounds))
 
 
-class ConstantMaskOp(XetlOp, name="vector.constant_mask"):
+class ConstantMaskOp(XetlOp, name="vector.constant_mask", traits=[Pure()]):
     """True where each coordinate is below its constant bound."""
 
     mask_dim_sizes = prop_def(DenseArrayBase)
     result = result_def(VectorType)
 
-    traits = traits_def(Pure())
     assembly_format = "custom<Integers>($mask_dim_sizes) attr-dict `:` type($result)"
 
     @property
@@ -95,7 +92,9 @@ def _check_inside(
         )
 
 
-class ExtractStridedSliceOp(XetlOp, name="vector.extract_strided_slice"):
+class ExtractStridedSliceOp(
+    XetlOp, name="vector.extract_strided_slice", traits=[Pure()]
+):
     """``sizes`` elements from ``offsets`` on; all strides are 1."""
 
     source = operand_def(VectorType)
@@ -104,7 +103,6 @@ class ExtractStridedSliceOp(XetlOp, name="vector.extract_strided_slice"):
     stride_list = prop_def(ArrayAttr, prop_name="strides")
     result = result_def(VectorType)
 
-    traits = traits_def(Pure())
     assembly_format = "$source attr-dict `:` type($source) `to` type($result)"
 
     def __init__(
@@ -145,7 +143,7 @@ class ExtractStridedSliceOp(XetlOp, name="vector.extract_strided_slice"):
             raise VerifyException(f"the slice is {expected}, found {self.result.type}")
 
 
-class InsertStridedSliceOp(XetlOp, name="vector.insert_strided_slice"):
+class InsertStridedSliceOp(XetlOp, name="vector.insert_strided_slice", traits=[Pure()]):
     """``dest`` with the elements from ``offsets`` on replaced; all strides are 1."""
 
     value = operand_def(VectorType)
@@ -154,7 +152,6 @@ class InsertStridedSliceOp(XetlOp, name="vector.insert_strided_slice"):
     stride_list = prop_def(ArrayAttr, prop_name="strides")
     result = result_def(like("dest", base=VectorType))
 
-    traits = traits_def(Pure())
     assembly_format = "$value `,` $dest attr-dict `:` type($value) `into` type($dest)"
 
     def __init__(
@@ -192,7 +189,7 @@ def _shuffled(rows: Attribute, mask: Attribute) -> Attribute:
     return VectorType(rows.element_type, shape)
 
 
-class ShuffleOp(XetlOp, name="vector.shuffle"):
+class ShuffleOp(XetlOp, name="vector.shuffle", traits=[Pure()]):
     """Rows of two vectors in the order of ``mask``; -1 is any value."""
 
     v1 = operand_def(VectorType)
@@ -200,7 +197,6 @@ class ShuffleOp(XetlOp, name="vector.shuffle"):
     mask = prop_def(DenseArrayBase)
     result = result_def(like("v1", "mask", _shuffled, base=VectorType))
 
-    traits = traits_def(Pure())
     assembly_format = (
         "$v1 `,` $v2 custom<Integers>($mask) attr-dict `:` type($v1) `,` type($v2)"
     )
@@ -212,13 +208,12 @@ class ShuffleOp(XetlOp, name="vector.shuffle"):
             raise VerifyException(f"the mask names rows outside 0..{rows - 1}")
 
 
-class FromElementsOp(XetlOp, name="vector.from_elements"):
+class FromElementsOp(XetlOp, name="vector.from_elements", traits=[Pure()]):
     """A vector of scalars, row by row."""
 
     elements = var_operand_def(like("result", element_type))
     result = result_def(VectorType)
 
-    traits = traits_def(Pure())
     assembly_format = "$elements attr-dict `:` type($result)"
 
     def verify_(self) -> None:
@@ -256,24 +251,22 @@ def _elements(type_: Attribute) -> list[Attribute]:
     return [type_.element_type] * type_.element_count()
 
 
-class InterleaveOp(XetlOp, name="vector.interleave"):
+class InterleaveOp(XetlOp, name="vector.interleave", traits=[Pure()]):
     """Elements of two vectors in turns, along the last dimension."""
 
     lhs = operand_def(VectorType)
     rhs = operand_def(like("lhs", base=VectorType))
     result = result_def(like("lhs", _doubled, base=VectorType))
 
-    traits = traits_def(Pure())
     assembly_format = "$lhs `,` $rhs attr-dict `:` type($lhs) `->` type($result)"
 
 
-class DeinterleaveOp(XetlOp, name="vector.deinterleave"):
+class DeinterleaveOp(XetlOp, name="vector.deinterleave", traits=[Pure()]):
     """Elements at even and at odd places of the last dimension."""
 
     source = operand_def(VectorType)
     res = var_result_def(like("source", _halves, base=VectorType))
 
-    traits = traits_def(Pure())
     assembly_format = (
         "$source attr-dict `:` type($source) `->` custom<OneType>(type($res))"
     )
@@ -284,7 +277,7 @@ class DeinterleaveOp(XetlOp, name="vector.deinterleave"):
         check(type_.get_shape()[-1] % 2 == 0, "{} has an odd number of elements", type_)
 
 
-class OuterproductOp(XetlOp, name="vector.outerproduct"):
+class OuterproductOp(XetlOp, name="vector.outerproduct", traits=[Pure()]):
     """``lhs[i] * rhs[j] + acc[i, j]``; a scalar on the right scales the left side."""
 
     lhs = operand_def(VectorType)
@@ -293,7 +286,6 @@ class OuterproductOp(XetlOp, name="vector.outerproduct"):
     kind = opt_prop_def(CombiningKindAttr)
     result = result_def(like("lhs", "rhs", _product_type, base=VectorType))
 
-    traits = traits_def(Pure())
     assembly_format = (
         "$lhs `,` $rhs (`,` $acc^)? attr-dict `:` type($lhs) `,` type($rhs)"
     )
@@ -308,30 +300,28 @@ class OuterproductOp(XetlOp, name="vector.outerproduct"):
         check(element_type(right) == left.element_type, "element types differ")
 
 
-class SplatOp(XetlOp, name="vector.splat"):
+class SplatOp(XetlOp, name="vector.splat", traits=[Pure()]):
     """One number everywhere; now `vector.broadcast`."""
 
     input = operand_def(like("result", element_type))
     result = result_def(VectorType)
 
-    traits = traits_def(Pure())
     assembly_format = "$input attr-dict `:` type($result)"
 
 
-class ExtractelementOp(XetlOp, name="vector.extractelement"):
+class ExtractelementOp(XetlOp, name="vector.extractelement", traits=[Pure()]):
     """One element of a vector of rank 1 or 0; now `vector.extract`."""
 
     vector = operand_def(VectorType)
     position = opt_operand_def()
     result = result_def(like("vector", element_type))
 
-    traits = traits_def(Pure())
     assembly_format = (
         "$vector `[` ($position^ `:` type($position))? `]` attr-dict `:` type($vector)"
     )
 
 
-class InsertelementOp(XetlOp, name="vector.insertelement"):
+class InsertelementOp(XetlOp, name="vector.insertelement", traits=[Pure()]):
     """A vector of rank 1 or 0 with one element replaced; now `vector.insert`."""
 
     source = operand_def(like("dest", element_type))
@@ -339,18 +329,16 @@ class InsertelementOp(XetlOp, name="vector.insertelement"):
     position = opt_operand_def()
     result = result_def(like("dest", base=VectorType))
 
-    traits = traits_def(Pure())
     assembly_format = (
         "$source `,` $dest `[` ($position^ `:` type($position))? `]` attr-dict `:` "
         "type($dest)"
     )
 
 
-class ToElementsOp(XetlOp, name="vector.to_elements"):
+class ToElementsOp(XetlOp, name="vector.to_elements", traits=[Pure()]):
     """All elements of a vector as scalars, row by row."""
 
     source = operand_def(VectorType)
     elements = var_result_def(like("source", _elements))
 
-    traits = traits_def(Pure())
     assembly_format = "$source attr-dict `:` type($source)"

@@ -20,13 +20,11 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 from xdsl.irdl import (
-    AttrSizedOperandSegments,
     operand_def,
     opt_operand_def,
     opt_prop_def,
     prop_def,
     result_def,
-    traits_def,
     var_operand_def,
 )
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
@@ -53,7 +51,7 @@ def _mask_of(vector: Attribute) -> Attribute:
     return VectorType(i1, shape_of(vector))
 
 
-class LoadOp(XetlOp, name="vector.load"):
+class LoadOp(XetlOp, name="vector.load", traits=[MemoryReadEffect()]):
     """Consecutive elements of the last dimension(s); all must lie inside."""
 
     base = operand_def(MemRefType)
@@ -62,7 +60,6 @@ class LoadOp(XetlOp, name="vector.load"):
     alignment = opt_prop_def(IntegerAttr)
     result = result_def(VectorType)
 
-    traits = traits_def(MemoryReadEffect())
     assembly_format = (
         "$base custom<Indices>($indices) attr-dict `:` type($base) `,` type($result)"
     )
@@ -72,7 +69,7 @@ class LoadOp(XetlOp, name="vector.load"):
         check_base(self.base, self.indices, self.result.type)
 
 
-class StoreOp(XetlOp, name="vector.store"):
+class StoreOp(XetlOp, name="vector.store", traits=[MemoryWriteEffect()]):
     """Write consecutive elements; all must lie inside."""
 
     value = operand_def(VectorType)
@@ -81,7 +78,6 @@ class StoreOp(XetlOp, name="vector.store"):
     nontemporal = opt_prop_def(IntegerAttr)
     alignment = opt_prop_def(IntegerAttr)
 
-    traits = traits_def(MemoryWriteEffect())
     assembly_format = (
         "$value `,` $base custom<Indices>($indices) attr-dict `:` type($base) `,` "
         "type($value)"
@@ -92,7 +88,7 @@ class StoreOp(XetlOp, name="vector.store"):
         check_base(self.base, self.indices, self.value.type)
 
 
-class MaskedloadOp(XetlOp, name="vector.maskedload"):
+class MaskedloadOp(XetlOp, name="vector.maskedload", traits=[MemoryReadEffect()]):
     """Elements where the mask is set, else those of ``pass_thru``."""
 
     base = operand_def(MemRefType)
@@ -102,7 +98,6 @@ class MaskedloadOp(XetlOp, name="vector.maskedload"):
     alignment = opt_prop_def(IntegerAttr)
     result = result_def(like("pass_thru", base=VectorType))
 
-    traits = traits_def(MemoryReadEffect())
     assembly_format = (
         "$base custom<Indices>($indices) `,` $mask `,` $pass_thru attr-dict `:` "
         "type($base) `,` type($mask) `,` type($pass_thru) `into` type($result)"
@@ -113,7 +108,7 @@ class MaskedloadOp(XetlOp, name="vector.maskedload"):
         check_base(self.base, self.indices, self.result.type)
 
 
-class MaskedstoreOp(XetlOp, name="vector.maskedstore"):
+class MaskedstoreOp(XetlOp, name="vector.maskedstore", traits=[MemoryWriteEffect()]):
     """Write the elements where the mask is set."""
 
     base = operand_def(MemRefType)
@@ -122,7 +117,6 @@ class MaskedstoreOp(XetlOp, name="vector.maskedstore"):
     value = operand_def(VectorType)
     alignment = opt_prop_def(IntegerAttr)
 
-    traits = traits_def(MemoryWriteEffect())
     assembly_format = (
         "$base custom<Indices>($indices) `,` $mask `,` $value attr-dict `:` "
         "type($base) `,` type($mask) `,` type($value)"
@@ -133,7 +127,7 @@ class MaskedstoreOp(XetlOp, name="vector.maskedstore"):
         check_base(self.base, self.indices, self.value.type)
 
 
-class GatherOp(XetlOp, name="vector.gather"):
+class GatherOp(XetlOp, name="vector.gather", traits=[MemoryReadEffect()]):
     """Elements at ``index_vec`` from the base, where the mask is set."""
 
     base = operand_def(MemRefType)
@@ -144,7 +138,6 @@ class GatherOp(XetlOp, name="vector.gather"):
     alignment = opt_prop_def(IntegerAttr)
     result = result_def(like("pass_thru", base=VectorType))
 
-    traits = traits_def(MemoryReadEffect())
     assembly_format = (
         "$base custom<Indices>($indices) `[` $index_vec `]` `,` $mask `,` "
         "$pass_thru attr-dict `:` type($base) `,` type($index_vec) `,` type($mask) "
@@ -161,7 +154,7 @@ class GatherOp(XetlOp, name="vector.gather"):
             )
 
 
-class ScatterOp(XetlOp, name="vector.scatter"):
+class ScatterOp(XetlOp, name="vector.scatter", traits=[MemoryWriteEffect()]):
     """Write elements at ``index_vec`` from the base, where the mask is set."""
 
     base = operand_def(MemRefType)
@@ -171,7 +164,6 @@ class ScatterOp(XetlOp, name="vector.scatter"):
     value = operand_def(VectorType)
     alignment = opt_prop_def(IntegerAttr)
 
-    traits = traits_def(MemoryWriteEffect())
     assembly_format = (
         "$base custom<Indices>($indices) `[` $index_vec `]` `,` $mask `,` $value "
         "attr-dict `:` type($base) `,` type($index_vec) `,` type($mask) `,` "
@@ -208,8 +200,6 @@ class _TransferOp(XetlOp, makers={"in_bounds": _flags}):
     permutation_map = prop_def(AffineMapAttr)
     in_bounds = prop_def(ArrayAttr)
 
-    irdl_options = (AttrSizedOperandSegments(as_property=True),)
-
     def check_transfer(
         self,
         base: SSAValue,
@@ -229,7 +219,9 @@ class _TransferOp(XetlOp, makers={"in_bounds": _flags}):
         check(is_array(flags) and len(flags.data) == vector.get_num_dims(), text)
 
 
-class TransferReadOp(_TransferOp, name="vector.transfer_read"):
+class TransferReadOp(
+    _TransferOp, name="vector.transfer_read", traits=[MemoryReadEffect()]
+):
     """Elements from ``indices`` on; ``padding`` outside or where masked off."""
 
     base = operand_def(MemRefType)
@@ -240,7 +232,6 @@ class TransferReadOp(_TransferOp, name="vector.transfer_read"):
 
     DEFAULTS = _defaults("result")
 
-    traits = traits_def(MemoryReadEffect())
     assembly_format = (
         "$base custom<Indices>($indices) `,` $padding (`,` $mask^)? attr-dict `:` "
         "type($base) `,` type($result)"
@@ -251,7 +242,9 @@ class TransferReadOp(_TransferOp, name="vector.transfer_read"):
         self.check_transfer(self.base, self.indices, self.result.type)
 
 
-class TransferWriteOp(_TransferOp, name="vector.transfer_write"):
+class TransferWriteOp(
+    _TransferOp, name="vector.transfer_write", traits=[MemoryWriteEffect()]
+):
     """Write from ``indices`` on what lies inside and is not masked off."""
 
     value = operand_def(VectorType)
@@ -261,7 +254,6 @@ class TransferWriteOp(_TransferOp, name="vector.transfer_write"):
 
     DEFAULTS = _defaults("value")
 
-    traits = traits_def(MemoryWriteEffect())
     assembly_format = (
         "$value `,` $base custom<Indices>($indices) (`,` $mask^)? attr-dict `:` "
         "type($value) `,` type($base)"

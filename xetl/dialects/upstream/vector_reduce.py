@@ -23,7 +23,6 @@ from xdsl.irdl import (
     param_def,
     prop_def,
     result_def,
-    traits_def,
 )
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
@@ -55,7 +54,7 @@ def _check_kind(kind: CombiningKindAttr, element: Attribute) -> None:
     check(kind_fits(kind.kind, element), text, kind.kind, element)
 
 
-class ReductionOp(XetlOp, name="vector.reduction"):
+class ReductionOp(XetlOp, name="vector.reduction", traits=[Pure()]):
     """All elements of a vector of rank 1 combined, and ``acc`` too."""
 
     kind = prop_def(CombiningKindAttr)
@@ -64,7 +63,6 @@ class ReductionOp(XetlOp, name="vector.reduction"):
     fastmath = opt_prop_def(FastMathFlagsAttr)
     result = result_def(like("source", element_type))
 
-    traits = traits_def(Pure())
     assembly_format = (
         "custom<Combined>($kind) `,` $source (`,` $acc^)? custom<Flags>($fastmath) "
         "attr-dict `:` type($source) `into` type($result)"
@@ -77,7 +75,7 @@ class ReductionOp(XetlOp, name="vector.reduction"):
         _check_kind(self.kind, type_.element_type)
 
 
-class MultiReductionOp(XetlOp, name="vector.multi_reduction"):
+class MultiReductionOp(XetlOp, name="vector.multi_reduction", traits=[Pure()]):
     """Elements combined along some dimensions, which disappear, and with ``acc``."""
 
     kind = prop_def(CombiningKindAttr)
@@ -86,7 +84,6 @@ class MultiReductionOp(XetlOp, name="vector.multi_reduction"):
     reduction_dims = prop_def(DenseArrayBase)
     result = result_def(like("acc"))
 
-    traits = traits_def(Pure())
     assembly_format = (
         "custom<Combined>($kind) `,` $source `,` $acc attr-dict "
         "custom<Integers>($reduction_dims) `:` type($source) `to` type($acc)"
@@ -116,7 +113,7 @@ class MultiReductionOp(XetlOp, name="vector.multi_reduction"):
             )
 
 
-class FmaOp(XetlOp, name="vector.fma"):
+class FmaOp(XetlOp, name="vector.fma", traits=[Pure(), Elementwise()]):
     """``lhs * rhs + acc`` with one rounding."""
 
     lhs = operand_def(VectorType)
@@ -124,7 +121,6 @@ class FmaOp(XetlOp, name="vector.fma"):
     acc = operand_def(like("lhs", base=VectorType))
     result = result_def(like("lhs", base=VectorType))
 
-    traits = traits_def(Pure(), Elementwise())
     assembly_format = "$lhs `,` $rhs `,` $acc attr-dict `:` type($lhs)"
 
 
@@ -151,7 +147,7 @@ def _iterator(found: Attribute) -> Attribute:
     return IteratorTypeAttr(found.data) if isinstance(found, StringAttr) else found
 
 
-class ContractOp(XetlOp, name="vector.contract"):
+class ContractOp(XetlOp, name="vector.contract", traits=[Pure()]):
     """Sum of products over the reduction iterators, added to ``acc``.
 
     ``indexing_maps`` says which iterators index lhs, rhs and acc.
@@ -164,8 +160,6 @@ class ContractOp(XetlOp, name="vector.contract"):
     iterator_types = prop_def(ArrayAttr)
     kind = prop_def(CombiningKindAttr, default_value=CombiningKindAttr("add"))
     result = result_def(like("acc"))
-
-    traits = traits_def(Pure())
 
     def __init__(
         self,

@@ -16,18 +16,11 @@ from xdsl.ir import (
     SpacedOpaqueSyntaxAttribute,
     TypeAttribute,
 )
-from xdsl.irdl import (
-    irdl_attr_definition,
-    operand_def,
-    param_def,
-    prop_def,
-    result_def,
-    traits_def,
-)
-from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
+from xdsl.irdl import irdl_attr_definition, operand_def, param_def, prop_def, result_def
 
 from ..attributes import WordAttr
 from ..operation import XetlOp, operations_of
+from ..traits import READS_AND_WRITES
 
 
 @irdl_attr_definition
@@ -66,9 +59,8 @@ class NbarrierType(ParametrizedAttribute, TypeAttribute):
     name = "xegpu.nbarrier"
 
 
-class _EffectOp(XetlOp):
-    # Not memory, but neither may be removed, merged or moved.
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+class _EffectOp(XetlOp, traits=READS_AND_WRITES):
+    """It touches no memory, but may be neither removed, merged nor moved."""
 
 
 class AllocNbarrierOp(_EffectOp, name="xegpu.alloc_nbarrier"):
@@ -114,13 +106,12 @@ class CompileHintOp(_EffectOp, name="xegpu.compile_hint"):
     assembly_format = "attr-dict"
 
 
-class FenceOp(XetlOp, name="xegpu.fence"):
+class FenceOp(XetlOp, name="xegpu.fence", traits=READS_AND_WRITES):
     """What was written before is seen before what is written after."""
 
     memory_kind = prop_def(MemorySpaceAttr)
     fence_scope = prop_def(FenceScopeAttr)
 
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
     assembly_format = (
         "`memory_kind` `=` $memory_kind `,` `fence_scope` `=` $fence_scope attr-dict"
     )

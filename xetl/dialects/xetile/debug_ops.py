@@ -18,12 +18,12 @@ from xdsl.dialects.builtin import (
     i1,
 )
 from xdsl.ir import Attribute
-from xdsl.irdl import operand_def, opt_prop_def, prop_def, traits_def, var_operand_def
-from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
+from xdsl.irdl import operand_def, opt_prop_def, prop_def, var_operand_def
 from xdsl.utils.exceptions import VerifyException
 
 from ..base import check, ints_of
 from ..operation import XetlOp
+from ..traits import READS_AND_WRITES
 
 
 def count_fields(template: str) -> int | None:
@@ -59,15 +59,13 @@ def wrong_format(template: str, types: Sequence[Attribute]) -> tuple[int, str] |
     return None
 
 
-class _TextOp(XetlOp):
+# Neither removed nor moved across other effects.
+class _TextOp(XetlOp, traits=READS_AND_WRITES):
     """A text and values for its fields."""
 
     arguments = var_operand_def()
     template = prop_def(StringAttr)
     unsigned = opt_prop_def(DenseArrayBase)
-
-    # Neither removed nor moved across other effects.
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
     def verify_(self) -> None:
         """Check that there is a value for each field."""
@@ -116,7 +114,7 @@ class AssertOp(_TextOp, name="xetile.assert"):
     assembly_format = "$condition `,` " + _TEXT
 
 
-class BreakpointOp(XetlOp, name="xetile.breakpoint"):
+class BreakpointOp(XetlOp, name="xetile.breakpoint", traits=READS_AND_WRITES):
     """Let a debugger look at the variables of a kernel; compiled code goes on.
 
     ``names`` are those of the values; a value of any type may be among them.
@@ -130,7 +128,6 @@ class BreakpointOp(XetlOp, name="xetile.breakpoint"):
     unsigned = opt_prop_def(DenseArrayBase)
     step = opt_prop_def(UnitAttr)
 
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
     assembly_format = "(`(` $arguments^ `)`)? attr-dict (`:` type($arguments)^)?"
 
     def verify_(self) -> None:

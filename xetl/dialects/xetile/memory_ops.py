@@ -23,13 +23,11 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, OpResult, SSAValue
 from xdsl.irdl import (
-    AttrSizedOperandSegments,
     operand_def,
     opt_operand_def,
     opt_prop_def,
     prop_def,
     result_def,
-    traits_def,
     var_operand_def,
     var_result_def,
 )
@@ -40,7 +38,7 @@ from ..base import MixedList, Value, check, element_type, ints_of, type_of
 from ..kinds_of_types import is_integer_attr
 from ..operation import Common, XetlOp
 from ..reduction_kinds import kind_attribute, kind_fits, normalize_kind
-from ..traits import AccessesTile
+from ..traits import READS_AND_WRITES, AccessesTile
 from ..type_rules import like
 from ..upstream.elementwise import is_float
 from .attributes import CacheHintAttr
@@ -56,7 +54,7 @@ def tile_type(value: Value) -> TileType:
     return found
 
 
-class InitTileOp(XetlOp, name="xetile.init_tile"):
+class InitTileOp(XetlOp, name="xetile.init_tile", traits=[Pure()]):
     """Describe a tile of a matrix: no memory is touched.
 
     Without ``indices`` the tile is the block at ``offsets``; a memref of static shape
@@ -75,8 +73,6 @@ class InitTileOp(XetlOp, name="xetile.init_tile"):
     static_strides = prop_def(DenseArrayBase)
     result = result_def(TileType)
 
-    irdl_options = (AttrSizedOperandSegments(as_property=True),)
-    traits = traits_def(Pure())
     assembly_format = (
         "$source custom<Window>($offsets, $static_offsets, $sizes, $static_sizes, "
         "$strides, $static_strides, $indices) attr-dict `:` "
@@ -195,7 +191,7 @@ class TileAccess(TileOp):
 STORE = "custom<Listed>(operands) attr-dict `:` custom<Stored>(type(operands))"
 
 
-class LoadTileOp(TileAccess, name="xetile.load_tile"):
+class LoadTileOp(TileAccess, name="xetile.load_tile", traits=[MemoryReadEffect()]):
     """The elements of a tile; outside the base matrix ``padding``, or zero.
 
     With ``array_length`` n there are n results, each one tile further right.  With
@@ -208,7 +204,6 @@ class LoadTileOp(TileAccess, name="xetile.load_tile"):
     permutation = opt_prop_def(DenseArrayBase, prop_name="transpose")
     values = var_result_def()
 
-    traits = traits_def(MemoryReadEffect())
     assembly_format = (
         "$tile custom<PlainLists>() attr-dict `:` "
         "custom<Conversion>(type(operands), type(results))"
@@ -249,7 +244,9 @@ class LoadTileOp(TileAccess, name="xetile.load_tile"):
         self.verify_hints()
 
 
-class StoreTileOp(TileAccess, name="xetile.store_tile"):
+class StoreTileOp(
+    TileAccess, name="xetile.store_tile", traits=[MemoryWriteEffect(), AccessesTile()]
+):
     """Write a vector to a tile; what lies outside the base matrix is dropped.
 
     Source: XeTile RFC, "store_tile".
@@ -259,7 +256,6 @@ class StoreTileOp(TileAccess, name="xetile.store_tile"):
     value = operand_def(VectorType)
     tile = operand_def(TileType)
 
-    traits = traits_def(MemoryWriteEffect(), AccessesTile())
     assembly_format = STORE
 
     def verify_(self) -> None:
@@ -270,7 +266,8 @@ class StoreTileOp(TileAccess, name="xetile.store_tile"):
         self.verify_hints()
 
 
-class PrefetchTileOp(TileAccess, name="xetile.prefetch_tile"):
+# It writes nothing, but must be neither removed as unused nor moved.
+class PrefetchTileOp(TileAccess, name="xetile.prefetch_tile", traits=READS_AND_WRITES):
     """Ask for a tile to be brought to a cache; never faults.
 
     Source: XeTile RFC, "prefetch_tile".
@@ -278,8 +275,6 @@ class PrefetchTileOp(TileAccess, name="xetile.prefetch_tile"):
 
     locality = opt_prop_def(IntegerAttr[I32])
 
-    # It writes nothing, but must be neither removed as unused nor moved.
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
     assembly_format = "$tile (`locality` `<` $locality^ `>`)? attr-dict `:` type($tile)"
 
     def verify_(self) -> None:
@@ -290,7 +285,7 @@ class PrefetchTileOp(TileAccess, name="xetile.prefetch_tile"):
         self.verify_hints()
 
 
-class UpdateTileOffsetOp(XetlOp, name="xetile.update_tile_offset"):
+class UpdateTileOffsetOp(XetlOp, name="xetile.update_tile_offset", traits=[Pure()]):
     """The tile moved by ``offsets`` rows and columns, or each element by its index.
 
     Source: XeTile RFC, "update_tile_offset".
@@ -302,8 +297,6 @@ class UpdateTileOffsetOp(XetlOp, name="xetile.update_tile_offset"):
     static_offsets = prop_def(DenseArrayBase)
     result = result_def(like("tile", base=TileType))
 
-    irdl_options = (AttrSizedOperandSegments(as_property=True),)
-    traits = traits_def(Pure())
     assembly_format = (
         "$tile `,` custom<Step>($offsets, $static_offsets, $indices) attr-dict `:` "
         "custom<StepTypes>(type($tile), type($indices))"
@@ -327,7 +320,9 @@ class UpdateTileOffsetOp(XetlOp, name="xetile.update_tile_offset"):
         check(found == expected and not self.mixed_offsets, text, expected, found)
 
 
-class LoadGatherOp(TileAccess, name="xetile.load_gather"):
+class LoadGatherOp(
+    TileAccess, name="xetile.load_gather", traits=[MemoryReadEffect(), AccessesTile()]
+):
     """The elements of a scattered tile where the mask is set, else ``padding`` or 0.
 
     Addresses that are masked off are never touched.  Source: RFC, "load_gather".
@@ -338,7 +333,6 @@ class LoadGatherOp(TileAccess, name="xetile.load_gather"):
     padding = opt_prop_def(Attribute)
     result = result_def(like("tile", held_vector, base=VectorType))
 
-    traits = traits_def(MemoryReadEffect(), AccessesTile())
     assembly_format = (
         "custom<Listed>(operands) attr-dict `:` "
         "custom<Conversion>(type(operands), type(results))"
@@ -352,7 +346,11 @@ class LoadGatherOp(TileAccess, name="xetile.load_gather"):
         check_padding(self.padding, tile)
 
 
-class StoreScatterOp(TileAccess, name="xetile.store_scatter"):
+class StoreScatterOp(
+    TileAccess,
+    name="xetile.store_scatter",
+    traits=[MemoryWriteEffect(), AccessesTile()],
+):
     """Write elements where the mask is set; equal offsets: any one of them wins.
 
     Source: RFC, "store_scatter".
@@ -362,7 +360,6 @@ class StoreScatterOp(TileAccess, name="xetile.store_scatter"):
     mask = operand_def(VectorType)
     tile = operand_def(TileType)
 
-    traits = traits_def(MemoryWriteEffect(), AccessesTile())
     assembly_format = STORE
 
     def verify_(self) -> None:
@@ -374,7 +371,10 @@ class StoreScatterOp(TileAccess, name="xetile.store_scatter"):
 
 
 class AtomicRmwTileOp(
-    TileOp, name="xetile.atomic_rmw_tile", makers={"kind": kind_attribute}
+    TileOp,
+    name="xetile.atomic_rmw_tile",
+    makers={"kind": kind_attribute},
+    traits=[*READS_AND_WRITES, AccessesTile()],
 ):
     """Combine each element in memory with a value, atomically; gives the old ones.
 
@@ -389,7 +389,6 @@ class AtomicRmwTileOp(
     kind = prop_def(StringAttr)
     result = result_def(like("tile", held_vector, base=VectorType))
 
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect(), AccessesTile())
     assembly_format = (
         "custom<Kind>($kind) custom<Listed>(operands) attr-dict `:` "
         "custom<Conversion>(type(operands), type(results))"

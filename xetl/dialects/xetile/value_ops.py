@@ -30,7 +30,6 @@ from xdsl.irdl import (
     opt_prop_def,
     prop_def,
     result_def,
-    traits_def,
 )
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
@@ -52,15 +51,13 @@ _TO_RESULT = (
 _MAP = BaseAttr(WgMapAttr) | BaseAttr(LayoutAttr)
 
 
-class ValueOp(XetlOp):
+class ValueOp(XetlOp, traits=[Pure()]):
     """An operation from one vector to another, with maps."""
 
     MAPS = ("source_map", "map")
 
     source = operand_def(VectorType)
     result = result_def(VectorType)
-
-    traits = traits_def(Pure())
 
     @property
     def wg_map(self) -> WorkgroupMap | None:
@@ -90,7 +87,7 @@ def accumulator_type(element: Attribute) -> Attribute:
     return element if isinstance(element, Float64Type) else f32
 
 
-class TileMmaOp(XetlOp, name="xetile.tile_mma"):
+class TileMmaOp(XetlOp, name="xetile.tile_mma", traits=[Pure()]):
     """``a @ b + c``: sums run in f32 (i32, f64), one rounding to the type of c.
 
     Integer operands are signed unless said otherwise.  Source: RFC, "tile_mma".
@@ -108,7 +105,6 @@ class TileMmaOp(XetlOp, name="xetile.tile_mma"):
     result = result_def(VectorType)
 
     MAPS = ("wg_map_a", "wg_map_b", "wg_map_c")
-    traits = traits_def(Pure())
     assembly_format = (
         "custom<Listed>(operands) custom<Maps>() attr-dict `:` "
         "custom<Conversion>(type(operands), type(results))"
@@ -153,14 +149,13 @@ class TileMmaOp(XetlOp, name="xetile.tile_mma"):
         verify.map_fits("wg_map_c", self.wg_map, self.result.type)
 
 
-class TileTransposeOp(ValueOp, name="xetile.tile_transpose"):
+class TileTransposeOp(ValueOp, name="xetile.tile_transpose", traits=[Transposes()]):
     """Rows become columns; in blocks, so do the rows and columns of blocks.
 
     Source: RFC, "tile_transpose"; the form of rank 4, permuted by ``[1, 0, 3, 2]``, is
     ours: with it a transposed operand needs no packing between load and product.
     """
 
-    traits = traits_def(Transposes())
     permutation = prop_def(DenseArrayBase)
     # `verify_` knows better what is wrong: a permutation, or a shape.
     result = result_def(
@@ -179,14 +174,18 @@ class TileTransposeOp(ValueOp, name="xetile.tile_transpose"):
         self.verify_maps()
 
 
-class TileReduceOp(ValueOp, name="xetile.tile_reduce", makers={"kind": kind_attribute}):
+class TileReduceOp(
+    ValueOp,
+    name="xetile.tile_reduce",
+    makers={"kind": kind_attribute},
+    traits=[Reduces()],
+):
     """Combine all elements along ``dims``; these keep size 1 (or the group count).
 
     With ``reduction_size`` s, groups of s neighbours along the dimension are
     combined, and n / s remain.  Source: RFC, "tile_reduce".
     """
 
-    traits = traits_def(Reduces())
     kind = prop_def(StringAttr)
     reduction_dims = prop_def(DenseArrayBase)
     reduction_size = opt_prop_def(IntegerAttr)
@@ -232,7 +231,9 @@ class TileReduceOp(ValueOp, name="xetile.tile_reduce", makers={"kind": kind_attr
         self.verify_maps()
 
 
-class TileScanOp(ValueOp, name="xetile.tile_scan", makers={"kind": kind_attribute}):
+class TileScanOp(
+    ValueOp, name="xetile.tile_scan", makers={"kind": kind_attribute}, traits=[Scans()]
+):
     """Combine all elements up to and with each one along ``dim``; rank 2.
 
     f16 and bf16 combine in f32, and each result is rounded once; integers wrap.  The
@@ -240,7 +241,6 @@ class TileScanOp(ValueOp, name="xetile.tile_scan", makers={"kind": kind_attribut
     the neutral element).
     """
 
-    traits = traits_def(Scans())
     kind = prop_def(StringAttr)
     scan_dims = prop_def(DenseArrayBase)
     result = result_def(like("source", base=VectorType))
@@ -299,10 +299,9 @@ class TileSortOp(ValueOp, name="xetile.tile_sort"):
         check(dims in ((0,), (1,)), "the dimension is 0 or 1, found {}", list(dims))
 
 
-class TileBroadcastOp(ValueOp, name="xetile.tile_broadcast"):
+class TileBroadcastOp(ValueOp, name="xetile.tile_broadcast", traits=[Repeats()]):
     """Repeat the one element along each of ``dims``.  Source: RFC, "tile_broadcast"."""
 
-    traits = traits_def(Repeats())
     broadcast_dims = prop_def(DenseArrayBase)
 
     assembly_format = "custom<Dims>($source, $broadcast_dims) " + _TO_RESULT

@@ -17,19 +17,13 @@ from xdsl.dialects.builtin import (
     VectorType,
 )
 from xdsl.ir import Attribute
-from xdsl.irdl import (
-    AttrSizedOperandSegments,
-    operand_def,
-    opt_prop_def,
-    result_def,
-    traits_def,
-    var_operand_def,
-)
+from xdsl.irdl import operand_def, opt_prop_def, result_def, var_operand_def
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 
 from xetl.dialects.base import MixedList, Value, check, ints_of, type_of
 from xetl.dialects.kinds_of_types import is_memref
 from xetl.dialects.operation import XetlOp
+from xetl.dialects.traits import READS_AND_WRITES
 
 from .attributes import READ_HINTS, WRITE_HINTS, CachedOp
 from .types import TensorDescType
@@ -87,7 +81,7 @@ def descriptor_type(value: Value) -> TensorDescType:
     return found
 
 
-class CreateNdTdescOp(XetlOp, name="xegpu.create_nd_tdesc"):
+class CreateNdTdescOp(XetlOp, name="xegpu.create_nd_tdesc", traits=[Pure()]):
     """Describe a block of a matrix, a memref or an address (i64): nothing is touched.
 
     A static memref knows its shape and strides (elements); an address, or a dynamic
@@ -104,8 +98,6 @@ class CreateNdTdescOp(XetlOp, name="xegpu.create_nd_tdesc"):
     const_strides = opt_prop_def(DenseArrayBase)
     result = result_def(TensorDescType)
 
-    irdl_options = (AttrSizedOperandSegments(as_property=True),)
-    traits = traits_def(Pure())
     assembly_format = (
         "$source (`` custom<DynamicIndexList>($offsets, $const_offsets)^)? "
         "(`,` `shape` `:` custom<DynamicIndexList>($shape, $const_shape)^)? "
@@ -167,7 +159,7 @@ class _BlockOp(XetlOp):
 _BLOCK = "$tensor_desc (`` custom<DynamicIndexList>($offsets, $const_offsets)^)? "
 
 
-class LoadNdOp(_BlockOp, CachedOp, name="xegpu.load_nd"):
+class LoadNdOp(_BlockOp, CachedOp, name="xegpu.load_nd", traits=[MemoryReadEffect()]):
     """The elements of a block; zero outside of the matrix.
 
     ``packed`` pairs rows as the right side of `xegpu.dpas` wants them (VNNI):
@@ -179,7 +171,6 @@ class LoadNdOp(_BlockOp, CachedOp, name="xegpu.load_nd"):
     transpose = opt_prop_def(DenseArrayBase)
     value = result_def(VectorType)
 
-    traits = traits_def(MemoryReadEffect())
     assembly_format = (
         _BLOCK + "prop-dict attr-dict `:` type($tensor_desc) `->` type($value)"
     )
@@ -222,7 +213,9 @@ class LoadNdOp(_BlockOp, CachedOp, name="xegpu.load_nd"):
         self.check_hints(READ_HINTS)
 
 
-class StoreNdOp(_BlockOp, CachedOp, name="xegpu.store_nd"):
+class StoreNdOp(
+    _BlockOp, CachedOp, name="xegpu.store_nd", traits=[MemoryWriteEffect()]
+):
     """Write a block; what lies outside of the matrix is dropped."""
 
     # In the order of the text: those of a base class would come last.
@@ -230,7 +223,6 @@ class StoreNdOp(_BlockOp, CachedOp, name="xegpu.store_nd"):
     tensor_desc = operand_def(TensorDescType)
     offsets = var_operand_def(IndexType)
 
-    traits = traits_def(MemoryWriteEffect())
     assembly_format = (
         f"$value `,` {_BLOCK} prop-dict attr-dict `:` type($value) `,` "
         "type($tensor_desc)"
@@ -247,11 +239,12 @@ class StoreNdOp(_BlockOp, CachedOp, name="xegpu.store_nd"):
         self.check_hints(WRITE_HINTS)
 
 
-class PrefetchNdOp(_BlockOp, CachedOp, name="xegpu.prefetch_nd"):
+# It writes nothing, but must be neither removed as unused nor moved.
+class PrefetchNdOp(
+    _BlockOp, CachedOp, name="xegpu.prefetch_nd", traits=READS_AND_WRITES
+):
     """Ask for a block to be brought to a cache; never faults."""
 
-    # It writes nothing, but must be neither removed as unused nor moved.
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
     assembly_format = _BLOCK + "prop-dict attr-dict `:` type($tensor_desc)"
 
     def verify_(self) -> None:

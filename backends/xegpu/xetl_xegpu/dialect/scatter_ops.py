@@ -9,19 +9,13 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import IndexType, IntegerAttr, i1
 from xdsl.ir import Attribute
-from xdsl.irdl import (
-    operand_def,
-    opt_operand_def,
-    opt_prop_def,
-    prop_def,
-    result_def,
-    traits_def,
-)
+from xdsl.irdl import operand_def, opt_operand_def, opt_prop_def, prop_def, result_def
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 
 from xetl.dialects.base import check, element_type, shape_of
 from xetl.dialects.kinds_of_types import is_memref
 from xetl.dialects.operation import XetlOp
+from xetl.dialects.traits import READS_AND_WRITES
 from xetl.dialects.type_rules import like
 from xetl.dialects.upstream.memref import ATOMIC_KINDS
 
@@ -95,14 +89,13 @@ def _places_of(offsets: Attribute | None) -> tuple[int, ...]:
     return () if offsets is None else shape_of(offsets)
 
 
-class CreateTdescOp(XetlOp, name="xegpu.create_tdesc"):
+class CreateTdescOp(XetlOp, name="xegpu.create_tdesc", traits=[Pure()]):
     """Describe scattered places of a memref of rank 1 or an address (i64)."""
 
     source = operand_def()
     offsets = operand_def()
     result = result_def(TensorDescType)
 
-    traits = traits_def(Pure())
     assembly_format = (
         "$source `,` $offsets prop-dict attr-dict `:` type($source) `,` "
         "type($offsets) `->` type($result)"
@@ -151,7 +144,7 @@ class _AccessOp(CachedOp):
         self.check_hints(hints)
 
 
-class LoadOp(_AccessOp, name="xegpu.load"):
+class LoadOp(_AccessOp, name="xegpu.load", traits=[MemoryReadEffect()]):
     """Elements at ``base + offsets`` where ``mask`` is set; elsewhere anything.
 
     ``chunk_size`` elements that follow one another are a last dimension of the result.
@@ -159,7 +152,6 @@ class LoadOp(_AccessOp, name="xegpu.load"):
 
     value = result_def()
 
-    traits = traits_def(MemoryReadEffect())
     assembly_format = (
         f"{_PLACES} `,` $mask prop-dict attr-dict `:` types($base, $offsets, $mask) "
         "`->` type($value)"
@@ -170,7 +162,7 @@ class LoadOp(_AccessOp, name="xegpu.load"):
         self.verify_access(self.value.type, READ_HINTS)
 
 
-class StoreOp(_AccessOp, name="xegpu.store"):
+class StoreOp(_AccessOp, name="xegpu.store", traits=[MemoryWriteEffect()]):
     """Write elements at ``base + offsets`` where ``mask`` is set."""
 
     # In the order of the text: those of a base class would come last.
@@ -179,7 +171,6 @@ class StoreOp(_AccessOp, name="xegpu.store"):
     offsets = opt_operand_def()
     mask = operand_def()
 
-    traits = traits_def(MemoryWriteEffect())
     assembly_format = (
         f"$value `,` {_PLACES} `,` $mask prop-dict attr-dict `:` "
         "types($value, $base, $offsets, $mask)"
@@ -190,7 +181,8 @@ class StoreOp(_AccessOp, name="xegpu.store"):
         self.verify_access(self.value.type, WRITE_HINTS)
 
 
-class PrefetchOp(CachedOp, name="xegpu.prefetch"):
+# It writes nothing, but must be neither removed as unused nor moved.
+class PrefetchOp(CachedOp, name="xegpu.prefetch", traits=READS_AND_WRITES):
     """Ask for elements to be brought to a cache; never faults.
 
     Of an address, ``offset_align_byte`` says how many bytes an offset counts.
@@ -200,8 +192,6 @@ class PrefetchOp(CachedOp, name="xegpu.prefetch"):
     offsets = opt_operand_def()
     offset_align_byte = opt_prop_def(IntegerAttr)
 
-    # It writes nothing, but must be neither removed as unused nor moved.
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
     assembly_format = f"{_PLACES} prop-dict attr-dict `:` types($base, $offsets)"
 
     def verify_(self) -> None:
@@ -211,7 +201,7 @@ class PrefetchOp(CachedOp, name="xegpu.prefetch"):
         self.check_hints(READ_HINTS)
 
 
-class AtomicRmwOp(XetlOp, name="xegpu.atomic_rmw"):
+class AtomicRmwOp(XetlOp, name="xegpu.atomic_rmw", traits=READS_AND_WRITES):
     """Combine elements with a value where ``mask`` is set, atomically; the old ones.
 
     With ``expected``, which is ours, `assign` happens where memory has its bits.
@@ -226,7 +216,6 @@ class AtomicRmwOp(XetlOp, name="xegpu.atomic_rmw"):
 
     WORDS = ATOMIC_KINDS
 
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
     assembly_format = (
         "custom<Enumerated>($kind) $tensor_desc `,` $mask `,` $value (`if` $expected^)?"
         " prop-dict attr-dict `:` type($tensor_desc) `,` type($mask) `,` type($value) "

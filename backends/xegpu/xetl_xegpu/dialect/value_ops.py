@@ -25,7 +25,6 @@ from xdsl.irdl import (
     opt_prop_def,
     prop_def,
     result_def,
-    traits_def,
     var_operand_def,
 )
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
@@ -49,7 +48,7 @@ from xetl_xegpu.simt.program_ops import RecordOp
 _LAYOUT = LayoutAttr | SliceAttr
 
 
-class DpasOp(XetlOp, name="xegpu.dpas"):
+class DpasOp(XetlOp, name="xegpu.dpas", traits=[Pure()]):
     """``a @ b + acc`` on the matrix unit; without ``acc``, plus zero.
 
     a: (m, k); b: (k, n), or (k / f, n, f) with rows in groups of f in 32 bits; the
@@ -67,7 +66,6 @@ class DpasOp(XetlOp, name="xegpu.dpas"):
     layout_cd = opt_prop_def(_LAYOUT)
     result = result_def(VectorType)
 
-    traits = traits_def(Pure())
     assembly_format = (
         "$lhs `,` $rhs (`,` $acc^)? attr-dict `:` type($lhs) `,` type($rhs) (`,` "
         "type($acc)^)? `->` type($result)"
@@ -168,13 +166,11 @@ def mem_desc_type(value: Value) -> MemDescType:
     return found
 
 
-class CreateMemDescOp(XetlOp, name="xegpu.create_mem_desc"):
+class CreateMemDescOp(XetlOp, name="xegpu.create_mem_desc", traits=[Pure()]):
     """A static memref of shared memory (space 3), seen as a matrix of any elements."""
 
     source = operand_def()
     mem_desc = result_def(MemDescType)
-
-    traits = traits_def(Pure())
 
     assembly_format = "$source attr-dict `:` type($source) `->` type($mem_desc)"
 
@@ -219,12 +215,11 @@ class _MatrixOp(XetlOp):
 _MATRIX = "$mem_desc `` custom<DynamicIndexList>($offsets, $const_offsets)"
 
 
-class LoadMatrixOp(_MatrixOp, name="xegpu.load_matrix"):
+class LoadMatrixOp(_MatrixOp, name="xegpu.load_matrix", traits=[MemoryReadEffect()]):
     """A block of a matrix in shared memory."""
 
     value = result_def()
 
-    traits = traits_def(MemoryReadEffect())
     assembly_format = (
         f"{_MATRIX} prop-dict attr-dict `:` types($mem_desc, $offsets) `->` "
         "type($value)"
@@ -235,7 +230,7 @@ class LoadMatrixOp(_MatrixOp, name="xegpu.load_matrix"):
         self.verify_block(self.value.type)
 
 
-class StoreMatrixOp(_MatrixOp, name="xegpu.store_matrix"):
+class StoreMatrixOp(_MatrixOp, name="xegpu.store_matrix", traits=[MemoryWriteEffect()]):
     """Write a block of a matrix in shared memory."""
 
     # In the order of the text: those of a base class would come last.
@@ -243,7 +238,6 @@ class StoreMatrixOp(_MatrixOp, name="xegpu.store_matrix"):
     mem_desc = operand_def(MemDescType)
     offsets = var_operand_def(IndexType)
 
-    traits = traits_def(MemoryWriteEffect())
     assembly_format = (
         f"$value `,` {_MATRIX} prop-dict attr-dict `:` "
         "types($value, $mem_desc, $offsets)"

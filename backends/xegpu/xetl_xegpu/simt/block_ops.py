@@ -48,7 +48,6 @@ from xdsl.irdl import (
     opt_prop_def,
     prop_def,
     result_def,
-    traits_def,
     var_result_def,
 )
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
@@ -58,6 +57,7 @@ from xetl.devices import CODES
 from xetl.dialects.base import Value, check, element_type, shape_of
 from xetl.dialects.memref_layout import constant_index
 from xetl.dialects.operation import Common, Operand, XetlOp
+from xetl.dialects.traits import READS_AND_WRITES
 from xetl.dialects.type_rules import like
 from xetl.dialects.upstream import arith, scf
 from xetl_xegpu.limits import Hints
@@ -227,11 +227,10 @@ class BlockOp(CachedOp):
             raise VerifyException(f"a lane holds {held} of {shape}, found {given}")
 
 
-class BlockLoadOp(BlockOp, name="simt.block_load"):
+class BlockLoadOp(BlockOp, name="simt.block_load", traits=[MemoryReadEffect()]):
     """Load a block; the results are what a lane holds, in vectors of 8 items."""
 
     pieces = var_result_def()
-    traits = traits_def(MemoryReadEffect())
     assembly_format = (
         "$base `,` $width `,` $height `,` $pitch `,` $x `,` $y (`step` $step^)? "
         "attr-dict `:` type($pieces)"
@@ -242,11 +241,10 @@ class BlockLoadOp(BlockOp, name="simt.block_load"):
         self.check_items([piece.type for piece in self.pieces])
 
 
-class BlockStoreOp(BlockOp, name="simt.block_store"):
+class BlockStoreOp(BlockOp, name="simt.block_store", traits=[MemoryWriteEffect()]):
     """Store a block; ``value`` is what a lane holds of it, at most 8 items."""
 
     value = operand_def()
-    traits = traits_def(MemoryWriteEffect())
     assembly_format = (
         "$value `,` $base `,` $width `,` $height `,` $pitch `,` $x `,` $y "
         "(`step` $step^)? attr-dict `:` type($value)"
@@ -260,11 +258,10 @@ class BlockStoreOp(BlockOp, name="simt.block_store"):
         check(self.shape.items <= PIECE, "a store takes at most 8 items of a lane")
 
 
-class BlockPrefetchOp(BlockOp, name="simt.block_prefetch"):
+# Neither removed nor moved out of its loop.
+class BlockPrefetchOp(BlockOp, name="simt.block_prefetch", traits=READS_AND_WRITES):
     """Bring a block into the cache."""
 
-    # Neither removed nor moved out of its loop.
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
     assembly_format = (
         "$base `,` $width `,` $height `,` $pitch `,` $x `,` $y (`step` $step^)? "
         "attr-dict"
@@ -276,7 +273,7 @@ class BlockPrefetchOp(BlockOp, name="simt.block_prefetch"):
         self.check_surface()
 
 
-class DpasOp(XetlOp, name="simt.dpas"):
+class DpasOp(XetlOp, name="simt.dpas", traits=[Pure()]):
     """``C(m, 16) + A(m, k) @ B(k, 16)``, k = 256 / bits of an element; m is 8, 4, 2, 1.
 
     Lane l holds of A what a plain load of m rows and k columns brings, of B what a load
@@ -290,7 +287,6 @@ class DpasOp(XetlOp, name="simt.dpas"):
     a_type = prop_def(StringAttr)
     b_type = prop_def(StringAttr)
     result = result_def(like("c"))
-    traits = traits_def(Pure())
     assembly_format = (
         "$a `,` $b `,` $c attr-dict `:` type($a) `,` type($b) `,` type($c) "
         "`->` type($result)"
@@ -317,12 +313,11 @@ class DpasOp(XetlOp, name="simt.dpas"):
         check(self.result.type == accumulator, "the result is not of the type of C")
 
 
-class RoundToTf32Op(XetlOp, name="simt.round_to_tf32"):
+class RoundToTf32Op(XetlOp, name="simt.round_to_tf32", traits=[Pure()]):
     """f32 rounded to the nearest tf32, ties to even: 10 bits of fraction, still f32."""
 
     value = operand_def()
     result = result_def(like("value"))
-    traits = traits_def(Pure())
     assembly_format = "$value attr-dict `:` type($value)"
 
     def verify_(self) -> None:
@@ -330,7 +325,7 @@ class RoundToTf32Op(XetlOp, name="simt.round_to_tf32"):
         check(element_type(self.value.type) == f32, "f32, found {}", self.value.type)
 
 
-class LaneProductOp(XetlOp, name="simt.lane_product"):
+class LaneProductOp(XetlOp, name="simt.lane_product", traits=[Pure()]):
     """``C(m, 16) + A(m, 16) @ B(16, 16)`` in f32 or f64; m is 8, 4, 2 or 1.
 
     The matrix unit has no such product: lanes multiply, and ask each other for A.
@@ -342,7 +337,6 @@ class LaneProductOp(XetlOp, name="simt.lane_product"):
     lower = operand_def()
     c = operand_def()
     result = result_def(like("c"))
-    traits = traits_def(Pure())
     assembly_format = (
         "$a `,` $upper `,` $lower `,` $c attr-dict `:` type($a) `,` type($upper) `,` "
         "type($lower) `,` type($c) `->` type($result)"

@@ -13,20 +13,14 @@ from typing import Any
 
 from xdsl.dialects.builtin import I1, I64, IntegerAttr, StringAttr
 from xdsl.ir import Attribute
-from xdsl.irdl import (
-    operand_def,
-    opt_operand_def,
-    opt_prop_def,
-    prop_def,
-    result_def,
-    traits_def,
-)
+from xdsl.irdl import operand_def, opt_operand_def, opt_prop_def, prop_def, result_def
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 
 from xetl.dialects.base import check
 from xetl.dialects.kinds_of_types import integer_width
 from xetl.dialects.operation import Operand, XetlOp
 from xetl.dialects.reduction_kinds import kind_attribute, kind_fits, normalize_kind
+from xetl.dialects.traits import READS_AND_WRITES
 from xetl.dialects.type_rules import like
 from xetl.dialects.upstream.elementwise import is_float
 from xetl_xegpu.limits import Hints
@@ -92,23 +86,21 @@ class AccessOp(XetlOp):
         check(is_element, "a lane accesses one number, found {}", type_)
 
 
-class LocalBaseOp(XetlOp, name="simt.local_base"):
+class LocalBaseOp(XetlOp, name="simt.local_base", traits=[Pure()]):
     """The address of a byte of the workgroup's shared local memory."""
 
     offset = prop_def(IntegerAttr[I64])
     result = result_def(I64)
-    traits = traits_def(Pure())
     assembly_format = "$offset attr-dict"
 
 
-class LoadOp(CachedOp, AccessOp, name="simt.load"):
+class LoadOp(CachedOp, AccessOp, name="simt.load", traits=[MemoryReadEffect()]):
     """An element, ``fill`` where the mask is not set: nothing is read there."""
 
     address = operand_def(I64)
     mask = operand_def(I1)
     fill = operand_def()
     result = result_def(like("fill"))
-    traits = traits_def(MemoryReadEffect())
     assembly_format = "$address `,` $mask `,` $fill attr-dict `:` type($fill)"
 
     def verify_(self) -> None:
@@ -117,13 +109,12 @@ class LoadOp(CachedOp, AccessOp, name="simt.load"):
         self.check_hints()
 
 
-class StoreOp(CachedOp, AccessOp, name="simt.store"):
+class StoreOp(CachedOp, AccessOp, name="simt.store", traits=[MemoryWriteEffect()]):
     """Store an element where the mask is set."""
 
     value = operand_def()
     address = operand_def(I64)
     mask = operand_def(I1)
-    traits = traits_def(MemoryWriteEffect())
     assembly_format = "$value `,` $address `,` $mask attr-dict `:` type($value)"
 
     def verify_(self) -> None:
@@ -132,7 +123,12 @@ class StoreOp(CachedOp, AccessOp, name="simt.store"):
         self.check_hints()
 
 
-class AtomicOp(AccessOp, name="simt.atomic", makers={"kind": kind_attribute}):
+class AtomicOp(
+    AccessOp,
+    name="simt.atomic",
+    makers={"kind": kind_attribute},
+    traits=READS_AND_WRITES,
+):
     """Combine an element with ``value`` at once; gives the old one, 0 where masked.
 
     ``kind`` is one of `xetl.dialects.reduction_kinds.ATOMIC_KINDS`; nothing else is
@@ -145,7 +141,6 @@ class AtomicOp(AccessOp, name="simt.atomic", makers={"kind": kind_attribute}):
     expected = opt_operand_def(like("value"))
     kind = prop_def(StringAttr)
     result = result_def(like("value"))
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
     assembly_format = (
         "$kind $value `,` $address `,` $mask (`if` $expected^)? attr-dict `:` "
         "type($value)"

@@ -29,23 +29,16 @@ from xdsl.irdl import (
     prop_def,
     region_def,
     result_def,
-    traits_def,
     var_operand_def,
 )
 from xdsl.parser import Parser
 from xdsl.printer import Printer
-from xdsl.traits import (
-    IsolatedFromAbove,
-    IsTerminator,
-    MemoryReadEffect,
-    MemoryWriteEffect,
-    Pure,
-    SymbolOpInterface,
-)
+from xdsl.traits import IsolatedFromAbove, IsTerminator, Pure, SymbolOpInterface
 
 from xetl.dialects.base import check, dense_i64, element_type, ints_of
 from xetl.dialects.operation import XetlOp
 from xetl.dialects.reduction_kinds import KINDS, kind_fits
+from xetl.dialects.traits import READS_AND_WRITES
 from xetl.dialects.type_rules import like
 from xetl.dialects.upstream import func as syntax
 from xetl.dialects.xetile.debug_ops import count_fields
@@ -60,7 +53,9 @@ SPILLS = "xegpu.spills"
 """Of a kernel: a block with products needs more registers than there are."""
 
 
-class FuncOp(XetlOp, name="simt.func"):
+class FuncOp(
+    XetlOp, name="simt.func", traits=[IsolatedFromAbove(), SymbolOpInterface()]
+):
     """A kernel as one lane runs it; its body is one block.
 
     Attributes:
@@ -74,8 +69,6 @@ class FuncOp(XetlOp, name="simt.func"):
     subgroup_size = prop_def(IntegerAttr[I64])
     slm_bytes = prop_def(IntegerAttr[I64])
     body = region_def("single_block")
-
-    traits = traits_def(IsolatedFromAbove(), SymbolOpInterface())
 
     @property
     def lanes(self) -> tuple[int, ...]:
@@ -119,19 +112,17 @@ class FuncOp(XetlOp, name="simt.func"):
         check(isinstance(last, ReturnOp), "a kernel ends with `simt.return`")
 
 
-class ReturnOp(XetlOp, name="simt.return"):
+class ReturnOp(XetlOp, name="simt.return", traits=[IsTerminator(), Pure()]):
     """The end of a kernel."""
 
-    traits = traits_def(IsTerminator(), Pure())
     assembly_format = "attr-dict"
 
 
-class _DimensionOp(XetlOp):
+class _DimensionOp(XetlOp, traits=[Pure()]):
     """``op x``: a number of the grid along a dimension, i64."""
 
     dimension = prop_def(StringAttr)
     result = result_def(I64)
-    traits = traits_def(Pure())
     assembly_format = "custom<Word>($dimension) attr-dict"
 
     @property
@@ -153,11 +144,10 @@ class NumGroupsOp(_DimensionOp, name="simt.num_groups"):
     """How many workgroups the grid has."""
 
 
-class _IdOp(XetlOp):
+class _IdOp(XetlOp, traits=[Pure()]):
     """A number of this lane, i32."""
 
     result = result_def(I32)
-    traits = traits_def(Pure())
     assembly_format = "attr-dict"
 
 
@@ -172,7 +162,7 @@ class LaneIdOp(_IdOp, name="simt.lane_id"):
 # Subgroups ----------------------------------------------------------------------------
 
 
-class ShuffleOp(XetlOp, name="simt.shuffle"):
+class ShuffleOp(XetlOp, name="simt.shuffle", traits=[Pure()]):
     """``value`` as the lane ``lane`` has it; each lane may ask for another one.
 
     ``lane`` modulo 16 counts.
@@ -181,17 +171,15 @@ class ShuffleOp(XetlOp, name="simt.shuffle"):
     value = operand_def()
     lane = operand_def(I32)
     result = result_def(like("value"))
-    traits = traits_def(Pure())
     assembly_format = "$value `,` $lane attr-dict `:` type($value)"
 
 
-class _CombiningOp(XetlOp):
+class _CombiningOp(XetlOp, traits=[Pure()]):
     """Values of all lanes combined; f16 and bf16 are summed in f32, rounded once."""
 
     value = operand_def()
     kind = prop_def(StringAttr)
     result = result_def(like("value"))
-    traits = traits_def(Pure())
 
     def verify_(self) -> None:
         """Check that there is such an operation on the type."""
@@ -219,10 +207,8 @@ SCOPES = ("workgroup", "device", "system")
 """Who sees what was written."""
 
 
-class _OrderingOp(XetlOp):
+class _OrderingOp(XetlOp, traits=READS_AND_WRITES):
     """No access may move over it."""
-
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
 class _PlainOp(_OrderingOp):
@@ -301,7 +287,7 @@ def _shapes(shapes: Sequence[Shape]) -> Attribute:
     return ArrayAttr([dense_i64(shape or ()) for shape in shapes])
 
 
-class RecordOp(XetlOp, makers={"shapes": _shapes}):
+class RecordOp(XetlOp, makers={"shapes": _shapes}, traits=READS_AND_WRITES):
     """What records have in common: a text, and values for its fields.
 
     Attributes:
@@ -312,7 +298,6 @@ class RecordOp(XetlOp, makers={"shapes": _shapes}):
     template = prop_def(StringAttr)
     shapes = prop_def(ArrayAttr[DenseArrayBase])
     unsigned = opt_prop_def(DenseArrayBase)
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
     def field_shapes(self) -> list[tuple[int, ...]]:
         """The shape of each field; ``()`` for a number."""
