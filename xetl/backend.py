@@ -464,8 +464,5 @@ def find_backend(name: str) -> BackendBase:
     if point is not None:
         return cast("BackendBase", point.load())
     known = ", ".join(f"`{each}`" for each in backend_names())
-    raise LaunchError(
-        f"there is no backend called `{name}`",
-        code="X0810",
-        help=f"known backends: {known}",
-    )
+    problem = f"there is no backend called `{name}`"
+    raise LaunchError(problem, "X0810", f"known backends: {known}")

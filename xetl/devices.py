@@ -358,8 +358,5 @@ def find_device(name: str) -> Device:
     if found is not None:
         return found
     known = ", ".join(f"`{each}`" for each in DEVICES)
-    raise LaunchError(
-        f"there is no device called `{name}`",
-        code="X0811",
-        help=did_you_mean(name, DEVICES) or f"there are {known}",
-    )
+    help_ = did_you_mean(name, DEVICES) or f"there are {known}"
+    raise LaunchError(f"there is no device called `{name}`", "X0811", help_)

@@ -50,9 +50,7 @@ def refuse_deep_nesting(kernel: str, file: str) -> Generator[None]:
     try:
         yield
     except RecursionError:
+        help_ = "split it: branches and dependent operations stand in one another"
         raise SyntaxNotSupportedError(
-            f"`{kernel}` is nested too deeply",
-            code="X0408",
-            file=file,
-            help="split it: branches and dependent operations stand in one another",
+            f"`{kernel}` is nested too deeply", code="X0408", file=file, help=help_
         ) from None

@@ -37,13 +37,13 @@ class XetlError(Exception):
     Args:
         message: the headline; stands alone, lower case, no full stop.
         code: stable name such as ``X0201``, explained in ``docs/errors``.
+        help: what to do about it.
         file: where the user's line is; ``None`` if the error belongs to no line.
         line: from 1.
         column: of the caret's first character, from 1, in characters.
         length: how many characters the carets underline.
         label: stands right of the carets.
         notes: further facts, a line each.
-        help: what to do about it.
         frames: the callers of an inlined function, innermost first.
         source_line: the text of ``line``.
         function: the function the line belongs to.
@@ -54,15 +54,15 @@ class XetlError(Exception):
     def __init__(
         self,
         message: str,
-        *,
         code: str | None = None,
+        help: str | None = None,
+        *,
         file: str | None = None,
         line: int | None = None,
         column: int | None = None,
         length: int = 1,
         label: str = "",
         notes: Sequence[str] = (),
-        help: str | None = None,
         frames: Sequence[CallFrame] = (),
         source_line: str | None = None,
         function: str | None = None,

@@ -78,11 +78,9 @@ def _read(file: Path) -> str:
     try:
         return file.read_text("utf-8")
     except OSError as error:
-        raise LaunchError(
-            f"XETL_OVERRIDE: `{file}` cannot be read: {error.strerror}",
-            code="X0814",
-            help="name a file that `xetl ir ... --stage ... -o FILE` wrote",
-        ) from None
+        problem = f"XETL_OVERRIDE: `{file}` cannot be read: {error.strerror}"
+        help_ = "name a file that `xetl ir ... --stage ... -o FILE` wrote"
+        raise LaunchError(problem, "X0814", help_) from None
 
 
 def _parsed(file: Path, text: str, backend: BackendBase) -> ModuleOp:

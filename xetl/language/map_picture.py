@@ -175,11 +175,9 @@ def show_layout(
         print(table(shape, layout, who))  # noqa: T201 - asked for
         return
     if Path(path).suffix.lower() != ".svg":
-        raise TileMapError(
-            f"a map is drawn as an SVG, not as `{Path(path).suffix or path}`",
-            code="X0506",
-            help=f'write path="{Path(path).with_suffix(".svg")}"',
-        )
+        problem = f"a map is drawn as an SVG, not as `{Path(path).suffix or path}`"
+        help_ = f'write path="{Path(path).with_suffix(".svg")}"'
+        raise TileMapError(problem, "X0506", help_)
     Path(path).write_text(picture(shape, layout, title, who), encoding="utf-8")
 
 

@@ -116,11 +116,9 @@ class XeMap:
             TileMapError: the map has no part for subgroups, or as in `WgMap.show`.
         """
         if self.wg is None:
-            raise TileMapError(
-                "this xe_map says nothing about subgroups",
-                code="X0501",
-                help="write xe_map(wg=wg_map(...), sg=...), or show its sg_map",
-            )
+            problem = "this xe_map says nothing about subgroups"
+            help_ = "write xe_map(wg=wg_map(...), sg=...), or show its sg_map"
+            raise TileMapError(problem, "X0501", help_)
         self.wg.show(shape, path)
         if self.sg is not None and path is None:
             self.sg.show(self.wg.sg_data)
@@ -177,11 +175,8 @@ def _check_level(name: str, value: object, wanted: type) -> None:
 def _pair(op: str, name: str, values: Sequence[int]) -> tuple[int, int]:
     listed: list[object] = list(values) if _is_sequence(values) else [values]
     if len(listed) != 2 or not all(_is_extent(value) for value in listed):
-        raise TileMapError(
-            f"`{name}` of `{op}` must be two positive integers, not {values!r}",
-            code="X0501",
-            help=f"write {name}=[rows, columns]",
-        )
+        problem = f"`{name}` of `{op}` must be two positive integers, not {values!r}"
+        raise TileMapError(problem, "X0501", f"write {name}=[rows, columns]")
     return (values[0], values[1])
 
 

@@ -237,11 +237,8 @@ def gelu(input: ArrayLike, approximate: str = "none", *, out: ArrayLike = None) 
         out: see `relu`.
     """
     if approximate not in ("none", "tanh"):
-        raise LaunchError(
-            f"`gelu` knows no approximation {approximate!r}",
-            code="X0829",
-            help='`approximate` is "none" or "tanh"',
-        )
+        problem = f"`gelu` knows no approximation {approximate!r}"
+        raise LaunchError(problem, "X0829", '`approximate` is "none" or "tanh"')
     return _each("gelu", exact_gelu if approximate == "none" else tanh_gelu, input)
 
 

@@ -399,11 +399,8 @@ def batch_norm(
             (X0829).
     """
     if training:
-        raise LaunchError(
-            "`batch_norm` knows no statistics of a batch",
-            code="X0829",
-            help="leave out `training`, or use torch's function",
-        )
+        help_ = "leave out `training`, or use torch's function"
+        raise LaunchError("`batch_norm` knows no statistics of a batch", "X0829", help_)
     others = running_mean, running_var, weight, bias
     dtype = _check("batch_norm", input, *others)
     samples, channels, n = *input.shape[:2], size_of(input.shape[2:])

@@ -54,11 +54,8 @@ def op(
     namespace, separator, short = name.partition("::")
     try:
         if not (separator and namespace.isidentifier() and short.isidentifier()):
-            raise LaunchError(
-                f"`{name}` is no name of an operator",
-                code="X0829",
-                help='write `@xetl.op("library::name")`',
-            )
+            problem = f"`{name}` is no name of an operator"
+            raise LaunchError(problem, "X0829", 'write `@xetl.op("library::name")`')
     except XetlError as error:
         raise at_caller(error) from None
 

@@ -379,11 +379,8 @@ class Function:
         dtype = dtype_of(place, "out")
         if dtype != spec.dtype and not (dtype in SUMS and spec.dtype in SUMS):
             allowed = ", ".join(map(str, SUMS if spec.dtype in SUMS else [spec.dtype]))
-            raise LaunchError(
-                f"`{self.shown}` cannot give its result as {dtype}",
-                code="X0828",
-                help=f"the dtypes of `out` are {allowed}",
-            )
+            problem = f"`{self.shown}` cannot give its result as {dtype}"
+            raise LaunchError(problem, "X0828", f"the dtypes of `out` are {allowed}")
         order = order_of(place.shape, place.strides)
         return Operand("out", spec.shape, dtype, place, order=order)
 

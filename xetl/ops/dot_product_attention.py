@@ -263,11 +263,8 @@ def scaled_dot_product_attention(
 
 def _check_dropout(dropout_p: float) -> None:
     if not 0 <= dropout_p < 1:
-        raise LaunchError(
-            f"`{_NAME}` was given a dropout of {dropout_p}",
-            code="X0829",
-            help="`dropout_p` is from 0 to less than 1",
-        )
+        problem = f"`{_NAME}` was given a dropout of {dropout_p}"
+        raise LaunchError(problem, "X0829", "`dropout_p` is from 0 to less than 1")
 
 
 def factors_of(scale: float) -> tuple[float, ...]:

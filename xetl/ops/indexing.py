@@ -152,11 +152,8 @@ def select_rows(index: Array, x: Array, out: Array, WIDTH: constexpr) -> None:
 
 def _check_index(name: str, index: Operand) -> None:
     if index.dtype not in (i32, i64):
-        raise LaunchError(
-            f"`{name}` was given an index of {index.dtype}",
-            code="X0828",
-            help="pass numbers of elements as i32 or i64",
-        )
+        problem = f"`{name}` was given an index of {index.dtype}"
+        raise LaunchError(problem, "X0828", "pass numbers of elements as i32 or i64")
 
 
 def _check_extents(name: str, dim: int, index: Operand, *others: Operand) -> None:
@@ -474,11 +471,8 @@ def embedding(
         LaunchError: shapes (X0827) or dtypes (X0828) do not fit.
     """
     if input.dtype not in (i32, i64):
-        raise LaunchError(
-            f"`embedding` was given numbers of {input.dtype}",
-            code="X0828",
-            help="pass numbers of rows as i32 or i64",
-        )
+        problem = f"`embedding` was given numbers of {input.dtype}"
+        raise LaunchError(problem, "X0828", "pass numbers of rows as i32 or i64")
     if weight.ndim != 2:
         problem = f"`weight` is {weight.shape}"
         raise wrong_shape("embedding", problem, "pass a table (rows, n)")

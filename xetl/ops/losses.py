@@ -101,11 +101,8 @@ def check_reduction(name: str, reduction: str, known: Sequence[str]) -> None:
     """
     if reduction not in known:
         *most, last = (f'"{each}"' for each in known)
-        raise LaunchError(
-            f"`{name}` knows no reduction {reduction!r}",
-            code="X0829",
-            help=f"`reduction` is {', '.join(most)} or {last}",
-        )
+        help_ = f"`reduction` is {', '.join(most)} or {last}"
+        raise LaunchError(f"`{name}` knows no reduction {reduction!r}", "X0829", help_)
 
 
 def check_smoothing(smoothing: float) -> None:
@@ -115,11 +112,8 @@ def check_smoothing(smoothing: float) -> None:
         LaunchError: it is not 0 to 1.
     """
     if not 0 <= smoothing <= 1:
-        raise LaunchError(
-            f"`label_smoothing` is {smoothing}",
-            code="X0829",
-            help="`label_smoothing` is 0 to 1",
-        )
+        problem = f"`label_smoothing` is {smoothing}"
+        raise LaunchError(problem, "X0829", "`label_smoothing` is 0 to 1")
 
 
 def check_classes(

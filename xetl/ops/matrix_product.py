@@ -291,11 +291,9 @@ def _refuse_overlap(out: Numbers, others: Mapping[str, Numbers | None]) -> None:
         if other is None or not np.may_share_memory(out, other):
             continue
         if overlap(locate(out), locate(other)):
-            raise LaunchError(
-                f"`out` of `matmul` shares memory with `{name}`",
-                code="X0807",
-                help="leave out `out=`, or pass an array of its own",
-            )
+            problem = f"`out` of `matmul` shares memory with `{name}`"
+            help_ = "leave out `out=`, or pass an array of its own"
+            raise LaunchError(problem, "X0807", help_)
 
 
 class _Linear(Function):

@@ -42,11 +42,9 @@ def as_numpy(obj: object, name: str) -> Numbers:
     if seen is not None and seen[0].ndim > 0:
         return seen[0]
     if isinstance(obj, bool | int | float | complex):
-        raise LaunchError(
-            f"`{name}` is the number {obj}, but must be an array",
-            code="X0805",
-            help="pass an array of rank 1 or more; a product by a number is `x * y`",
-        )
+        problem = f"`{name}` is the number {obj}, but must be an array"
+        help_ = "pass an array of rank 1 or more; a product by a number is `x * y`"
+        raise LaunchError(problem, "X0805", help_)
     view = locate(obj, name)
     found = np.asarray(_Memory(view)).view(view.dtype.numpy)
     if view.memory is None:

@@ -82,11 +82,8 @@ def topk_rows(
 def _width(name: str, x: Operand, dim: int) -> int:
     n = columns_of(x.shape, dim)
     if x.dtype.is_bool:
-        raise LaunchError(
-            f"`{name}` was given input of {x.dtype}",
-            code="X0828",
-            help="convert it to numbers, such as uint8",
-        )
+        problem = f"`{name}` was given input of {x.dtype}"
+        raise LaunchError(problem, "X0828", "convert it to numbers, such as uint8")
     longest = _LONGEST // 2 if x.dtype.bits == 64 else _LONGEST
     if n > longest:
         problem = f"rows of {n} elements of {x.dtype} are too long"

@@ -288,11 +288,9 @@ def find_activation(name: object) -> object:
 
 def _refuse_own_overlap(out: Numbers) -> None:
     if overlaps_itself(locate(out)):
-        raise LaunchError(
-            "elements of `out` of `matmul` share memory with each other",
-            code="X0807",
-            help="pass an array in which each element has its own place",
-        )
+        problem = "elements of `out` of `matmul` share memory with each other"
+        help_ = "pass an array in which each element has its own place"
+        raise LaunchError(problem, "X0807", help_)
 
 
 def choose_method(

@@ -44,11 +44,8 @@ def common_dtype_of(function: str, dtypes: Mapping[str, DType]) -> DType:
     first = next(iter(dtypes.values()))
     if first not in SUMS or any(dtype != first for dtype in dtypes.values()):
         given = ", ".join(f"{name} of {dtype}" for name, dtype in dtypes.items())
-        raise LaunchError(
-            f"`{function}` was given {given}",
-            code="X0828",
-            help=f"convert to one of {', '.join(map(str, SUMS))}, the same for all",
-        )
+        help_ = f"convert to one of {', '.join(map(str, SUMS))}, the same for all"
+        raise LaunchError(f"`{function}` was given {given}", "X0828", help_)
     return first
 
 
@@ -59,11 +56,9 @@ def wrong_shape(function: str, problem: str, help_: str) -> LaunchError:
 
 def out_and_gradient(function: str) -> LaunchError:
     """The error for a place to write to where torch is to differentiate."""
-    return LaunchError(
-        f"`{function}` was given `out=`, and an argument requires a gradient",
-        code="X0838",
-        help="leave out `out=`, or call it inside of `with torch.no_grad():`",
-    )
+    problem = f"`{function}` was given `out=`, and an argument requires a gradient"
+    help_ = "leave out `out=`, or call it inside of `with torch.no_grad():`"
+    return LaunchError(problem, "X0838", help_)
 
 
 def with_out(function: str, found: Any, out: Any) -> Any:
@@ -81,11 +76,8 @@ def with_out(function: str, found: Any, out: Any) -> Any:
         shapes = f"{tuple(out.shape)}, but the result is {tuple(found.shape)}"
         raise wrong_shape(function, f"`out` is {shapes}", "pass a tensor of that shape")
     if found.dtype.is_floating_point != out.dtype.is_floating_point:
-        raise LaunchError(
-            f"`{function}` cannot give its result as {out.dtype}",
-            code="X0828",
-            help=f"pass an `out=` of {found.dtype}",
-        )
+        problem = f"`{function}` cannot give its result as {out.dtype}"
+        raise LaunchError(problem, "X0828", f"pass an `out=` of {found.dtype}")
     return out.copy_(found)
 
 
@@ -121,12 +113,9 @@ def result_shape(a: Shape, b: Shape) -> Shape:
 
 
 def _wrong_shapes(a: Shape, b: Shape, reason: str) -> LaunchError:
-    return LaunchError(
-        f"`matmul` cannot multiply {a} by {b}",
-        code="X0827",
-        notes=[reason],
-        help="a is (..., m, k) or (k,), b is (..., k, n) or (k,)",
-    )
+    problem = f"`matmul` cannot multiply {a} by {b}"
+    help_ = "a is (..., m, k) or (k,), b is (..., k, n) or (k,)"
+    return LaunchError(problem, code="X0827", notes=[reason], help=help_)
 
 
 def dtypes_of(a: DType, b: DType) -> Dtypes:
@@ -137,17 +126,12 @@ def dtypes_of(a: DType, b: DType) -> Dtypes:
     """
     sums = _SUMS.get(a)
     if sums is None or b not in _SUMS:
-        raise LaunchError(
-            f"`matmul` cannot multiply {a} by {b}",
-            code="X0828",
-            help=f"the dtypes it multiplies are {', '.join(map(str, _SUMS))}",
-        )
+        help_ = f"the dtypes it multiplies are {', '.join(map(str, _SUMS))}"
+        raise LaunchError(f"`matmul` cannot multiply {a} by {b}", "X0828", help_)
     if a != b and not (a in _BYTES and b in _BYTES):
-        raise LaunchError(
-            f"`matmul` was given a of dtype {a} and b of dtype {b}",
-            code="X0828",
-            help="convert one of them: both need the same dtype",
-        )
+        problem = f"`matmul` was given a of dtype {a} and b of dtype {b}"
+        help_ = "convert one of them: both need the same dtype"
+        raise LaunchError(problem, "X0828", help_)
     return Dtypes(sums, i32 if a in _BYTES else a)
 
 
@@ -166,11 +150,8 @@ def check_out(
     fractions = sums.is_float or activation not in (None, "relu")
     if dtype.is_bool or (fractions and not dtype.is_float):
         what = f"with activation={activation!r}" if not sums.is_float else f"in {sums}"
-        raise LaunchError(
-            f"`matmul` computes {what}, but the result would be {dtype}",
-            code="X0828",
-            help="pass an `out=` of a floating-point dtype",
-        )
+        problem = f"`matmul` computes {what}, but the result would be {dtype}"
+        raise LaunchError(problem, "X0828", "pass an `out=` of a floating-point dtype")
 
 
 def check_bias(shape: Shape, dtype: DType, columns: int, sums: DType) -> None:
@@ -187,8 +168,5 @@ def check_bias(shape: Shape, dtype: DType, columns: int, sums: DType) -> None:
         )
     is_held = dtype.bits < sums.bits or dtype == sums
     if dtype.is_bool or dtype.is_float != sums.is_float or not is_held:
-        raise LaunchError(
-            f"`bias` of `matmul` is {dtype}, which is added in {sums}",
-            code="X0828",
-            help=f"convert it to {sums}",
-        )
+        problem = f"`bias` of `matmul` is {dtype}, which is added in {sums}"
+        raise LaunchError(problem, "X0828", f"convert it to {sums}")

@@ -149,11 +149,8 @@ def _rule_of_groups(a: Operand, b: Operand, offs: Operand) -> Call:
         problem = f"`offs` is {offs.shape}, but `mat_b` is {b.shape}"
         raise wrong_shape("grouped_mm", problem, "pass where each group ends")
     if offs.dtype != i32:
-        raise LaunchError(
-            f"`grouped_mm` was given `offs` of {offs.dtype}",
-            code="X0828",
-            help="pass i32",
-        )
+        problem = f"`grouped_mm` was given `offs` of {offs.dtype}"
+        raise LaunchError(problem, "X0828", "pass i32")
     shape = (a.shape[0], b.shape[-1])
     return Call((result((offs.shape[0], *shape) if by_depth else shape, dtype),), _none)
 
@@ -223,11 +220,9 @@ def scaled_mm(
     for scale, count in ((scale_a, m), (scale_b, n), (bias, n)):
         _check_scale(scale, count)
     if a.dtype not in _BYTES or a.dtype != b.dtype:
-        raise LaunchError(
-            f"`scaled_mm` was given input of {a.dtype}, mat2 of {b.dtype}",
-            code="X0828",
-            help=f"the dtypes it multiplies are {', '.join(map(str, _BYTES))}",
-        )
+        problem = f"`scaled_mm` was given input of {a.dtype}, mat2 of {b.dtype}"
+        help_ = f"the dtypes it multiplies are {', '.join(map(str, _BYTES))}"
+        raise LaunchError(problem, "X0828", help_)
 
     def steps(made: Any) -> Any:
         work = Product(m, n, a.shape[1], 1, a.dtype)
@@ -249,11 +244,8 @@ def _check_scale(scale: Operand | None, count: int) -> None:
         problem = f"`{scale.name}` is {scale.shape}"
         raise wrong_shape("scaled_mm", problem, f"pass {count} numbers, or one")
     if not scale.dtype.is_float or scale.dtype.bits > 32:
-        raise LaunchError(
-            f"`scaled_mm` was given `{scale.name}` of {scale.dtype}",
-            code="X0828",
-            help="pass f32, f16 or bf16",
-        )
+        problem = f"`scaled_mm` was given `{scale.name}` of {scale.dtype}"
+        raise LaunchError(problem, "X0828", "pass f32, f16 or bf16")
 
 
 _NAME = "linear_int4"

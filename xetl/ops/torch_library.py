@@ -342,11 +342,8 @@ class _Transformed(torch.autograd.Function):
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> Any:
         """Refuse to differentiate forwards."""
-        raise LaunchError(
-            f"`{ctx.declared.name}` has no derivative forwards",
-            code="X0838",
-            help="use `torch.func.vjp`, `grad` or `jacrev`",
-        )
+        problem = f"`{ctx.declared.name}` has no derivative forwards"
+        raise LaunchError(problem, "X0838", "use `torch.func.vjp`, `grad` or `jacrev`")
 
 
 def _recording(declared: Function, operator: Any) -> Callable[..., Any]:
@@ -383,11 +380,8 @@ def record(declared: Function, below: Callable[..., Any], values: Sequence[Any])
         LaunchError: it changes its arguments.
     """
     if declared.writes:
-        raise LaunchError(
-            f"`{declared.name}` changes an array that requires a gradient",
-            code="X0838",
-            help="call it inside of `with torch.no_grad():`",
-        )
+        problem = f"`{declared.name}` changes an array that requires a gradient"
+        raise LaunchError(problem, "X0838", "call it inside of `with torch.no_grad():`")
     if declared.recorder is None:
         declared.recorder = _recorder(declared)
     return declared.record_again(below, values, {}, [*values])
@@ -440,11 +434,8 @@ def _differentiate(
     if len(found) < len(declared.arrays):
         for name in places:
             if name not in found and context.needs(name):
-                raise LaunchError(
-                    f"`{name}` of `{declared.name}` cannot be differentiated",
-                    code="X0838",
-                    help=f"pass `{name}.detach()`",
-                )
+                problem = f"`{name}` of `{declared.name}` cannot be differentiated"
+                raise LaunchError(problem, "X0838", f"pass `{name}.detach()`")
     return found
 
 

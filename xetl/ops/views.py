@@ -226,11 +226,9 @@ def floats_as(
     known = x.dtype if is_converted else floats(function, x)
     wanted = as_dtype(dtype, known)
     if wanted not in SUMS:
-        raise LaunchError(
-            f"`{function}` of {known} was asked for a result of {wanted}",
-            code="X0828",
-            help=f"name one of {', '.join(map(str, SUMS))}, and convert the result",
-        )
+        problem = f"`{function}` of {known} was asked for a result of {wanted}"
+        help_ = f"name one of {', '.join(map(str, SUMS))}, and convert the result"
+        raise LaunchError(problem, "X0828", help_)
     return wanted
 
 

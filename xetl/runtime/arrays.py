@@ -55,11 +55,9 @@ def locate(obj: object, name: str = "the array") -> ArrayView:
     """
     view = describe_if_array(obj, name)
     if view is None:
-        raise LaunchError(
-            f"`{name}` is not an array but a {type(obj).__name__}",
-            code="X0805",
-            help="pass an array, such as `numpy.asarray(...)` or `torch.tensor(...)`",
-        )
+        problem = f"`{name}` is not an array but a {type(obj).__name__}"
+        help_ = "pass an array, such as `numpy.asarray(...)` or `torch.tensor(...)`"
+        raise LaunchError(problem, "X0805", help_)
     return view
 
 
@@ -97,11 +95,9 @@ def unit_dim(view: ArrayView) -> int | None:
 def _describe_numpy(array: np.ndarray[Any, Any], name: str) -> ArrayView:
     # Plain arrays are what nearly all are; `np.ma` takes 14 ms to import.
     if type(array) is not np.ndarray and _is_masked(array):
-        raise LaunchError(
-            f"`{name}` is a masked array, whose mask a kernel would not see",
-            code="X0805",
-            help="pass `.filled(...)`, or the mask as an array of its own",
-        )
+        problem = f"`{name}` is a masked array, whose mask a kernel would not see"
+        help_ = "pass `.filled(...)`, or the mask as an array of its own"
+        raise LaunchError(problem, "X0805", help_)
     dtype = of_numpy(array.dtype)
     if dtype is None:
         raise _unsupported_numpy(array.dtype, name)
@@ -150,11 +146,8 @@ def _unsupported_numpy(dtype: np.dtype[Any], name: str) -> LaunchError:
             help=f"pass `{name}.astype({name}.dtype.newbyteorder('='))`",
         )
     what = "a structured dtype" if dtype.names is not None else f"dtype {dtype.name}"
-    return LaunchError(
-        f"`{name}` has {what}, which kernels cannot read",
-        code="X0805",
-        help=f"the dtypes of arrays are {SUPPORTED}",
-    )
+    problem = f"`{name}` has {what}, which kernels cannot read"
+    return LaunchError(problem, "X0805", f"the dtypes of arrays are {SUPPORTED}")
 
 
 def _describe_usm(obj: Any, name: str) -> ArrayView:
@@ -179,21 +172,15 @@ def _describe_dlpack(obj: Any, name: str) -> ArrayView:
     try:
         kind, index = dlpack.device_of(obj)
         if kind != dlpack.CPU:
-            raise LaunchError(
-                f"`{name}` is an array on another device (DLPack {kind}:{index})",
-                code="X0813",
-                help="copy it to host memory first",
-            )
+            problem = f"`{name}` is an array on another device (DLPack {kind}:{index})"
+            raise LaunchError(problem, "X0813", "copy it to host memory first")
         found = dlpack.read(obj)
     except dlpack.WrongDlpackError as error:
         raise _wrong_protocol(obj, name, str(error)) from None
     dtype = None if found.dtype is None else DType.of(found.dtype)
     if dtype is None:
-        raise LaunchError(
-            f"`{name}` has a dtype that kernels cannot read",
-            code="X0805",
-            help=f"the dtypes of arrays are {SUPPORTED}",
-        )
+        problem = f"`{name}` has a dtype that kernels cannot read"
+        raise LaunchError(problem, "X0805", f"the dtypes of arrays are {SUPPORTED}")
     check_rank(len(found.shape), name)
     return ArrayView(
         found.address, dtype, found.shape, found.strides, found.readonly, found.keep
@@ -201,8 +188,6 @@ def _describe_dlpack(obj: Any, name: str) -> ArrayView:
 
 
 def _wrong_protocol(obj: object, name: str, problem: str) -> LaunchError:
-    return LaunchError(
-        f"`{name}` is a {type(obj).__name__} that cannot be read: {problem}",
-        code="X0805",
-        help="pass a NumPy array of it, or tell its authors",
-    )
+    problem = f"`{name}` is a {type(obj).__name__} that cannot be read: {problem}"
+    help_ = "pass a NumPy array of it, or tell its authors"
+    return LaunchError(problem, "X0805", help_)

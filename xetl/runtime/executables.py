@@ -445,11 +445,9 @@ def choose_target(backend: BackendBase, name: object = None) -> str:
         return backend.variant(cast("str", wanted))
     listed = ", ".join(f"`{each}`" for each in backend.targets)
     near = did_you_mean(str(wanted), backend.targets)
-    raise LaunchError(
-        f"backend `{backend.name}` has no target `{wanted}`",
-        code="X0811",
-        help=near or _of_others(backend, wanted) or f"its targets are {listed}",
-    )
+    problem = f"backend `{backend.name}` has no target `{wanted}`"
+    help_ = near or _of_others(backend, wanted) or f"its targets are {listed}"
+    raise LaunchError(problem, "X0811", help_)
 
 
 def _of_others(backend: BackendBase, wanted: object) -> str | None:

@@ -110,18 +110,12 @@ def _size(value: object, spec: object) -> int:
     try:
         size = operator.index(cast("int", value))
     except TypeError:
-        raise LaunchError(
-            f"the grid {spec!r} holds a {type(value).__name__} instead of an int",
-            code="X0802",
-            help=_FORMS,
-        ) from None
+        problem = f"the grid {spec!r} holds a {type(value).__name__} instead of an int"
+        raise LaunchError(problem, "X0802", _FORMS) from None
     if size <= 0:
         what = "an empty" if size == 0 else "a negative"
-        raise LaunchError(
-            f"{what} grid was given: {spec!r}",
-            code="X0802",
-            help="each size is the number of programs in that dimension, 1 or more",
-        )
+        help_ = "each size is the number of programs in that dimension, 1 or more"
+        raise LaunchError(f"{what} grid was given: {spec!r}", "X0802", help_)
     if size > _LARGEST:
         raise LaunchError(f"the grid {spec!r} is too large", code="X0802")
     return size
@@ -139,9 +133,6 @@ def checked_subgroups(name: str, subgroups: object) -> tuple[int, int] | None:
     if isinstance(subgroups, Iterable):
         sizes += cast("Iterable[Any]", subgroups)
     if len(sizes) != 2 or any(type(s) is not int or s < 1 for s in sizes):
-        raise LaunchError(
-            f"`subgroups` of `{name}` is {subgroups!r}",
-            code="X0809",
-            help="write subgroups=[rows, columns], two positive ints",
-        )
+        help_ = "write subgroups=[rows, columns], two positive ints"
+        raise LaunchError(f"`subgroups` of `{name}` is {subgroups!r}", "X0809", help_)
     return (sizes[0], sizes[1])

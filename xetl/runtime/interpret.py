@@ -34,20 +34,15 @@ def checks_of(check: object) -> frozenset[str]:
         LaunchError: there is no such check.
     """
     if not isinstance(check, str):
-        raise LaunchError(
-            f"`check=` is a {type(check).__name__}, but must be a text",
-            code="X0817",
-            help=f'write check="{ALL}", some of these, or ""',
-        )
+        problem = f"`check=` is a {type(check).__name__}, but must be a text"
+        help_ = f'write check="{ALL}", some of these, or ""'
+        raise LaunchError(problem, "X0817", help_)
     names = [name.strip() for name in check.split(",") if name.strip()]
     for name in names:
         if name not in CHECKS:
             listed = ", ".join(f"`{each}`" for each in CHECKS)
-            raise LaunchError(
-                f"there is no check called `{name}`",
-                code="X0817",
-                help=did_you_mean(name, CHECKS) or f"the checks are {listed}",
-            )
+            help_ = did_you_mean(name, CHECKS) or f"the checks are {listed}"
+            raise LaunchError(f"there is no check called `{name}`", "X0817", help_)
     return frozenset(names)
 
 
@@ -59,11 +54,8 @@ def refuse_other_backend(options: Mapping[str, Any]) -> None:
     """
     name = options.get("backend")
     if name not in (None, INTERPRETER):
-        raise LaunchError(
-            f"`interpret` runs on backend `{INTERPRETER}`, not on `{name}`",
-            code="X0810",
-            help="leave out `backend=`",
-        )
+        problem = f"`interpret` runs on backend `{INTERPRETER}`, not on `{name}`"
+        raise LaunchError(problem, "X0810", "leave out `backend=`")
 
 
 def run_checked(

@@ -92,11 +92,9 @@ class Kernel(LaunchedKernel):
     ) -> str:
         """The text of a stage, of what a pass leaves, or ``"llvm"``, ``"asm"``."""
         if not isinstance(stage, str):
-            raise LaunchError(
-                "`ir` was called without the name of a stage",
-                code="X0812",
-                help=f'write {self.fn.__name__}.ir("xetile", ...)',
-            )
+            problem = "`ir` was called without the name of a stage"
+            help_ = f'write {self.fn.__name__}.ir("xetile", ...)'
+            raise LaunchError(problem, "X0812", help_)
         shows = partial(compiler().has_stage, stage)
         keywords = self._known(args, keywords)
         backend, values = self._bind_any(args, keywords, target, shows)
@@ -297,11 +295,9 @@ class Kernel(LaunchedKernel):
         return backend.name, machine, artifact, wanted
 
     def _no_grid(self, what: str, instead: str) -> LaunchError:
-        return LaunchError(
-            f"`{self.fn.__name__}` was {what} without a grid",
-            code="X0802",
-            help=f"write {instead}, or declare a grid: @xetile.kernel(grid=...)",
-        )
+        problem = f"`{self.fn.__name__}` was {what} without a grid"
+        help_ = f"write {instead}, or declare a grid: @xetile.kernel(grid=...)"
+        return LaunchError(problem, "X0802", help_)
 
 
 hide_from_dynamo(Kernel.__call__)

@@ -146,11 +146,8 @@ def _check_unchanged(names: Sequence[str], args: Sequence[Argument]) -> None:
         if not isinstance(arg, ArrayView) or isinstance(arg.obj, tuple):
             continue
         if not same_view(locate(arg.obj, name), arg):
-            raise LaunchError(
-                f"`{name}` has other memory than when it was bound",
-                code="X0805",
-                help="bind again",
-            )
+            problem = f"`{name}` has other memory than when it was bound"
+            raise LaunchError(problem, "X0805", "bind again")
 
 
 class LaunchedKernel:

@@ -254,11 +254,8 @@ def _check_quantiles(quantiles: Any, one: bool) -> None:
     except TypeError:
         inside = False
     if not inside:
-        raise LaunchError(
-            f"`quantiles=` is {quantiles!r}",
-            code="X0850",
-            help="it is a list of numbers from 0 to 1, such as [0.5, 0.2, 0.8]",
-        )
+        help_ = "it is a list of numbers from 0 to 1, such as [0.5, 0.2, 0.8]"
+        raise LaunchError(f"`quantiles=` is {quantiles!r}", "X0850", help_)
 
 
 def _functions(fn: object) -> dict[str, Call]:
@@ -277,11 +274,9 @@ def _functions(fn: object) -> dict[str, Call]:
             name = _name(each, index)
             found[f"{name} {index}" if name in found else name] = each
     if not found or not all(map(callable, found.values())):
-        raise LaunchError(
-            f"`do_bench` was given {fn!r}, which cannot be timed",
-            code="X0850",
-            help="write do_bench(lambda: k[grid](A, B)), or a list of such functions",
-        )
+        problem = f"`do_bench` was given {fn!r}, which cannot be timed"
+        help_ = "write do_bench(lambda: k[grid](A, B)), or a list of such functions"
+        raise LaunchError(problem, "X0850", help_)
     return found
 
 
@@ -293,11 +288,8 @@ def _name(fn: object, index: int) -> str:
 def _check_choice(name: str, value: str, known: Sequence[str]) -> None:
     if value not in known:
         listed = ", ".join(f'"{each}"' for each in known)
-        raise LaunchError(
-            f"`{name}=` is {value!r}",
-            code="X0850",
-            help=did_you_mean(str(value), known) or f"it is one of {listed}",
-        )
+        help_ = did_you_mean(str(value), known) or f"it is one of {listed}"
+        raise LaunchError(f"`{name}=` is {value!r}", "X0850", help_)
 
 
 def _before(tensors: Sequence[Any] | None, is_cold: bool) -> Call | None:

@@ -89,11 +89,9 @@ def check_stored(
 
 def _check_writable(name: str, view: ArrayView) -> None:
     if view.readonly:
-        raise LaunchError(
-            f"`{name}` is written by the kernel, but the array is read-only",
-            code="X0806",
-            help="pass an array that may be written, such as a copy of it",
-        )
+        problem = f"`{name}` is written by the kernel, but the array is read-only"
+        help_ = "pass an array that may be written, such as a copy of it"
+        raise LaunchError(problem, "X0806", help_)
     if overlaps_itself(view):
         raise LaunchError(
             f"`{name}` is written, but some of its elements share memory "

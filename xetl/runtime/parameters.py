@@ -88,11 +88,9 @@ class Parameters:
             values[self._position(name, given)] = value
         missing = [p.name for p, v in zip(self.each, values) if v is MISSING]
         if missing:
-            raise LaunchError(
-                f"`{self.kernel}` was called without {_listed(missing)}",
-                code="X0803",
-                help=f"its parameters are {_listed(self.names)}",
-            )
+            problem = f"`{self.kernel}` was called without {_listed(missing)}"
+            help_ = f"its parameters are {_listed(self.names)}"
+            raise LaunchError(problem, "X0803", help_)
         return values
 
     def _position(self, name: str, given: int) -> int:

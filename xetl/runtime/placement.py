@@ -126,10 +126,8 @@ def find_place(
     if place is not None:
         return place
     if queue is not None:
-        raise LaunchError(
-            f"`queue=` was given, but backend `{backend.name}` has no queues",
-            code="X0813",
-        )
+        problem = f"`queue=` was given, but backend `{backend.name}` has no queues"
+        raise LaunchError(problem, "X0813")
     for name, arg in zip(names, args):
         if isinstance(arg, ArrayView):
             settle(arg, name)

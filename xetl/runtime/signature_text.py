@@ -101,11 +101,8 @@ def _argument(
 
 
 def _wrong(text: str, why: str, help: str | None = None) -> LaunchError:
-    return LaunchError(
-        f'the signature "{text}" is wrong: {why}',
-        code="X0816",
-        help=help or f"write dtypes and sizes, {_EXAMPLE}",
-    )
+    problem = f'the signature "{text}" is wrong: {why}'
+    return LaunchError(problem, "X0816", help or f"write dtypes and sizes, {_EXAMPLE}")
 
 
 def describe(

@@ -158,10 +158,8 @@ def _scalar(name: str, value: object) -> tuple[ScalarParam, int | float] | None:
     if isinstance(value, int | np.integer):
         number = int(cast("int", value))
         if number not in _I64:
-            raise LaunchError(
-                f"`{name}` is {number}, which does not fit a 64-bit integer",
-                code="X0805",
-            )
+            problem = f"`{name}` is {number}, which does not fit a 64-bit integer"
+            raise LaunchError(problem, "X0805")
         return ScalarParam(name, "i64"), number
     if isinstance(value, float | np.floating):
         return ScalarParam(name, "f64"), float(cast("float", value))

@@ -43,11 +43,8 @@ def take_apart(name: str, value: object, leaf: Leaf) -> TupleParam:
         LaunchError: it holds too much.
     """
     if sum(1 for _ in islice(leaves([value]), _MOST + 1)) > _MOST:
-        raise LaunchError(
-            f"`{name}` holds more than the {_MOST} values that a kernel takes",
-            code="X0805",
-            help=f"pass an array: `np.asarray({name})`",
-        )
+        problem = f"`{name}` holds more than the {_MOST} values that a kernel takes"
+        raise LaunchError(problem, "X0805", f"pass an array: `np.asarray({name})`")
     return _take_apart(name, value, leaf, is_constant=False)
 
 

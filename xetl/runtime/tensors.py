@@ -67,11 +67,8 @@ def describe_tensor(tensor: Any, name: str) -> ArrayView:
         _check_derivatives(torch, plain, name)
         dtype = _of_torch(str(plain.dtype))
         if dtype is None:
-            raise LaunchError(
-                f"`{name}` has dtype {plain.dtype}, which kernels cannot read",
-                code="X0805",
-                help=f"the dtypes of arrays are {SUPPORTED}",
-            )
+            problem = f"`{name}` has dtype {plain.dtype}, which kernels cannot read"
+            raise LaunchError(problem, "X0805", f"the dtypes of arrays are {SUPPORTED}")
         check_rank(plain.ndim, name)
         if not _is_allocated(plain):
             raise LaunchError(
@@ -164,11 +161,8 @@ def _as_plain(torch: Any, tensor: Any, name: str) -> Any:
     if kind.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:
         raise _no_elements(tensor, name)
     if torch.nn.parameter.is_lazy(tensor):
-        raise LaunchError(
-            f"`{name}` is a parameter that is not initialised yet",
-            code="X0805",
-            help="run its module once",
-        )
+        problem = f"`{name}` is a parameter that is not initialised yet"
+        raise LaunchError(problem, "X0805", "run its module once")
     with torch._C.DisableTorchFunctionSubclass():
         return tensor.as_subclass(torch.Tensor)
 
@@ -187,11 +181,8 @@ def _no_elements(tensor: object, name: str) -> LaunchError:
 def _check_kind(torch: Any, tensor: Any, name: str) -> None:
     kind = tensor.device.type
     if kind not in ("cpu", "xpu"):
-        raise LaunchError(
-            f"`{name}` is a tensor on device `{tensor.device}`, not on the CPU",
-            code="X0813",
-            help=f"pass `{name}.cpu()`",
-        )
+        problem = f"`{name}` is a tensor on device `{tensor.device}`, not on the CPU"
+        raise LaunchError(problem, "X0813", f"pass `{name}.cpu()`")
     if tensor.layout is not torch.strided or tensor.is_nested:
         layout = "torch.nested" if tensor.is_nested else tensor.layout
         raise LaunchError(
@@ -202,11 +193,9 @@ def _check_kind(torch: Any, tensor: Any, name: str) -> None:
             else f"pass `{name}.to_dense()`",
         )
     if tensor.is_conj() or tensor.is_neg():
-        raise LaunchError(
-            f"`{name}` is a tensor whose sign is not yet applied",
-            code="X0805",
-            help=f"pass `{name}.resolve_conj().resolve_neg()`",
-        )
+        problem = f"`{name}` is a tensor whose sign is not yet applied"
+        help_ = f"pass `{name}.resolve_conj().resolve_neg()`"
+        raise LaunchError(problem, "X0805", help_)
 
 
 def _check_derivatives(torch: Any, tensor: Any, name: str) -> None:
@@ -224,11 +213,9 @@ def refuse_tangent(torch: Any, tensor: Any, name: str) -> None:
     """
     forward = torch.autograd.forward_ad
     if forward._current_level >= 0 and forward.unpack_dual(tensor).tangent is not None:
-        raise LaunchError(
-            f"`{name}` has a tangent, but kernels have no derivatives",
-            code="X0838",
-            help=f"pass `torch.autograd.forward_ad.unpack_dual({name}).primal`",
-        )
+        problem = f"`{name}` has a tangent, but kernels have no derivatives"
+        help_ = f"pass `torch.autograd.forward_ad.unpack_dual({name}).primal`"
+        raise LaunchError(problem, "X0838", help_)
 
 
 def needs_derivative(obj: object) -> bool:

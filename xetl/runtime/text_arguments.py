@@ -39,11 +39,8 @@ def why_not_launchable(kernel: str, type_: FunctionType) -> LaunchError | None:
     if wrong is None and not type_.outputs.data:
         return None
     what = "it has results" if wrong is None else f"it takes {wrong}"
-    return LaunchError(
-        f"`{kernel}` cannot be launched: {what}",
-        code="X0819",
-        help="a kernel takes memrefs, index, integers and floats, and gives nothing",
-    )
+    help_ = "a kernel takes memrefs, index, integers and floats, and gives nothing"
+    return LaunchError(f"`{kernel}` cannot be launched: {what}", "X0819", help_)
 
 
 def _can_be_given(type_: Attribute) -> bool:
@@ -166,11 +163,8 @@ def _array(name: str, type_: MemRefType[Attribute], given: Any) -> ArrayView:
     if element == "tf32":
         names = ("f32",)
     if view.dtype.name not in names:
-        raise LaunchError(
-            f"`{name}` has dtype {view.dtype.name}, but must have {names[0]}",
-            code="X0824",
-            notes=[f"it is bound to {type_}"],
-        )
+        problem = f"`{name}` has dtype {view.dtype.name}, but must have {names[0]}"
+        raise LaunchError(problem, code="X0824", notes=[f"it is bound to {type_}"])
     shape = type_.get_shape()
     if not shape:
         return _flat(name, type_, view)
@@ -198,18 +192,12 @@ def _flat(name: str, type_: Attribute, view: ArrayView) -> ArrayView:
 def _check_shape(name: str, type_: MemRefType[Attribute], view: ArrayView) -> None:
     shape = type_.get_shape()
     if len(shape) != len(view.shape):
-        raise LaunchError(
-            f"`{name}` has rank {len(view.shape)}, but must have {len(shape)}",
-            code="X0824",
-            notes=[f"it is bound to {type_}"],
-        )
+        problem = f"`{name}` has rank {len(view.shape)}, but must have {len(shape)}"
+        raise LaunchError(problem, code="X0824", notes=[f"it is bound to {type_}"])
     for dim, (wanted, found) in enumerate(zip(shape, view.shape)):
         if wanted >= 0 and wanted != found:
-            raise LaunchError(
-                f"dimension {dim} of `{name}` is {found}, but must be {wanted}",
-                code="X0824",
-                notes=[f"it is bound to {type_}"],
-            )
+            problem = f"dimension {dim} of `{name}` is {found}, but must be {wanted}"
+            raise LaunchError(problem, code="X0824", notes=[f"it is bound to {type_}"])
 
 
 def _check_strides(name: str, type_: MemRefType[Attribute], view: ArrayView) -> None:

@@ -198,11 +198,9 @@ class TextKernel(LaunchedKernel):
         if not any(isinstance(each, tuple | list) for each in (sizes, *rest)):
             return super()._new_launcher(cast("GridSpec", grid))
         if len(rest) != 1:
-            raise LaunchError(
-                f"`{self.name}` was given {len(rest) + 1} grids",
-                code="X0802",
-                help="write kernel[grid] or kernel[grid, subgroups]",
-            )
+            problem = f"`{self.name}` was given {len(rest) + 1} grids"
+            help_ = "write kernel[grid] or kernel[grid, subgroups]"
+            raise LaunchError(problem, "X0802", help_)
         return self._keep_launcher(grid, self.with_subgroups(rest[0]).at(fixed(sizes)))
 
     @errors_at_caller

@@ -124,11 +124,9 @@ class TileTrace:
         try:
             return draw(self.program, self.accesses)
         except ModuleNotFoundError:
-            raise LaunchError(
-                "pictures need matplotlib, which is not installed",
-                code="X0817",
-                help="pip install matplotlib; print(trace) needs nothing",
-            ) from None
+            problem = "pictures need matplotlib, which is not installed"
+            help_ = "pip install matplotlib; print(trace) needs nothing"
+            raise LaunchError(problem, "X0817", help_) from None
 
 
 _current: ContextVar[TileTrace | None] = ContextVar("trace", default=None)

@@ -213,10 +213,8 @@ def read_grid(text: str | None, names: Mapping[str, Any], kernel: Any = None) ->
 def _constant(word: str, known: dict[str, Any]) -> tuple[str, Any]:
     match = _CONSTANT.fullmatch(word)
     if match is None:
-        raise click.BadParameter(
-            f"`{word}` is no constant; write NAME=VALUE, such as BM=128",
-            param_hint="NAME=VALUE",
-        )
+        why = f"`{word}` is no constant; write NAME=VALUE, such as BM=128"
+        raise click.BadParameter(why, param_hint="NAME=VALUE")
     name, text = match.groups()
     try:
         return name, eval(text, dict(known))

@@ -136,22 +136,18 @@ class CpuBackend(BackendBase):
         """
         target = find_target(artifact.meta["target"])
         if not target.runs_here and not target.runs_emulated:
-            raise LaunchError(
-                f"this processor cannot run code for target `{target.name}`",
-                code="X0811",
-                help="launch for `host`; `ir`, `explain` and `stats` take any target",
-            )
+            problem = f"this processor cannot run code for target `{target.name}`"
+            help_ = "launch for `host`; `ir`, `explain` and `stats` take any target"
+            raise LaunchError(problem, "X0811", help_)
         if target.calls == INLINE:
             image = Image.from_bytes(artifact.payload)
             return CpuExecutable(image, artifact.meta, signature)
         library = _library(target.calls)
         for numbers in artifact.meta["dispatches"]:
             if not library.has_kernel(numbers):
-                raise LaunchError(
-                    f"{target.calls} had a kernel for {numbers}, and has none now",
-                    code="X0814",
-                    help="set XETL_XSMM=inline, or XETL_CACHE=0 to compile anew",
-                )
+                problem = f"{target.calls} had a kernel for {numbers}, and has none now"
+                help_ = "set XETL_XSMM=inline, or XETL_CACHE=0 to compile anew"
+                raise LaunchError(problem, "X0814", help_)
         return CpuExecutable(
             Image.from_bytes(artifact.payload),
             artifact.meta,

@@ -96,11 +96,9 @@ def all_configs(
         for point in points
     ]
     if not found or not any(config.kwargs for config in found):
-        raise LaunchError(
-            "`autotune` has nothing to choose from",
-            code=DECLARED_WRONG,
-            help="write configs=[xetl.Config(BM=64), ...], or values: BM=[64, 128]",
-        )
+        problem = "`autotune` has nothing to choose from"
+        help_ = "write configs=[xetl.Config(BM=64), ...], or values: BM=[64, 128]"
+        raise LaunchError(problem, DECLARED_WRONG, help_)
     return list(dict.fromkeys(found))
 
 
@@ -112,11 +110,9 @@ def _config(given: object) -> Config:
     kwargs: Any = getattr(given, "kwargs", None)
     if isinstance(kwargs, dict):  # triton.Config, whose other fields are its compiler's
         return Config(cast("dict[str, Any]", kwargs))
-    raise LaunchError(
-        f"`configs` of `autotune` holds {given!r}, which is no config",
-        code=DECLARED_WRONG,
-        help="write configs=[xetl.Config(BM=64), ...]",
-    )
+    problem = f"`configs` of `autotune` holds {given!r}, which is no config"
+    help_ = "write configs=[xetl.Config(BM=64), ...]"
+    raise LaunchError(problem, DECLARED_WRONG, help_)
 
 
 def check_names(parameters: Parameters, names: Iterable[str], what: str) -> None:

@@ -110,11 +110,9 @@ def heuristics(
         if not isinstance(cast("object", values), Mapping) or not all(
             callable(each) for each in values.values()
         ):
-            raise LaunchError(
-                "`heuristics` takes functions by the name of a constant",
-                code=DECLARED_WRONG,
-                help='write {"EVEN": lambda args: args["A"].shape[1] % 64 == 0}',
-            )
+            problem = "`heuristics` takes functions by the name of a constant"
+            help_ = 'write {"EVEN": lambda args: args["A"].shape[1] % 64 == 0}'
+            raise LaunchError(problem, DECLARED_WRONG, help_)
         check_names(Parameters.of(fn), values, "the heuristics")
         return CompletedKernel(kernel, None, values)
 
@@ -125,45 +123,32 @@ def _checked_kernel(kernel: object, decorator: str) -> Kernel:
     if isinstance(kernel, Kernel):
         return kernel
     name = getattr(kernel, "__name__", type(kernel).__name__)
-    raise LaunchError(
-        f"`{decorator}` was put above `{name}`, which is no kernel",
-        code=DECLARED_WRONG,
-        help=f"write @xetl.{decorator}(...) in the line above @xetile.kernel",
-    )
+    problem = f"`{decorator}` was put above `{name}`, which is no kernel"
+    help_ = f"write @xetl.{decorator}(...) in the line above @xetile.kernel"
+    raise LaunchError(problem, DECLARED_WRONG, help_)
 
 
 def _checked(
     prune: Mapping[str, Any] | None, graph: bool, budget: float
 ) -> Mapping[str, Any]:
     if graph:
-        raise LaunchError(
-            "`use_cuda_graph=True` of `autotune`: there are no such graphs here",
-            code=DECLARED_WRONG,
-            help="leave it out",
-        )
+        problem = "`use_cuda_graph=True` of `autotune`: there are no such graphs here"
+        raise LaunchError(problem, DECLARED_WRONG, "leave it out")
     is_number = isinstance(cast("object", budget), int | float)
     if not is_number or not budget > 0:
-        raise LaunchError(
-            f"`budget_s` of `autotune` is {budget!r}",
-            code=DECLARED_WRONG,
-            help="it is a number of seconds",
-        )
+        problem = f"`budget_s` of `autotune` is {budget!r}"
+        raise LaunchError(problem, DECLARED_WRONG, "it is a number of seconds")
     for name in prune or {}:
         if name not in _PRUNE:
-            raise LaunchError(
-                f"`prune_configs_by` of `autotune` has no `{name}`",
-                code=DECLARED_WRONG,
-                help=did_you_mean(name, _PRUNE) or f"it has {', '.join(_PRUNE)}",
-            )
+            problem = f"`prune_configs_by` of `autotune` has no `{name}`"
+            help_ = did_you_mean(name, _PRUNE) or f"it has {', '.join(_PRUNE)}"
+            raise LaunchError(problem, DECLARED_WRONG, help_)
     return prune or {}
 
 
 def _names(given: Sequence[str] | None, what: str) -> tuple[str, ...]:
     listed = cast("Sequence[object]", given or ())
     if isinstance(given, str) or not all(isinstance(n, str) for n in listed):
-        raise LaunchError(
-            f"`{what}` of `autotune` is {given!r}, but must be a list of names",
-            code=DECLARED_WRONG,
-            help=f'write {what}=["M", "N"]',
-        )
+        problem = f"`{what}` of `autotune` is {given!r}, but must be a list of names"
+        raise LaunchError(problem, DECLARED_WRONG, f'write {what}=["M", "N"]')
     return tuple(given or ())

@@ -75,11 +75,9 @@ class Tuner:
             )
         for name in key:
             if name in self.chosen:
-                raise LaunchError(
-                    f"`key` of `autotune` names `{name}`, which the configs set",
-                    code=DECLARED_WRONG,
-                    help="a key names arguments that decide which config is best",
-                )
+                problem = f"`key` of `autotune` names `{name}`, which the configs set"
+                help_ = "a key names arguments that decide which config is best"
+                raise LaunchError(problem, DECLARED_WRONG, help_)
         self._key = tuple(key)
         self._options = options
         self._prune = prune
@@ -198,11 +196,9 @@ class Tuner:
         if early is not None:
             listed = list(early(listed, dict(call.values)))
             if not listed:
-                raise LaunchError(
-                    "`early_config_prune` of `autotune` left no config",
-                    code="X0851",
-                    help="let it return at least one of those it is given",
-                )
+                problem = "`early_config_prune` of `autotune` left no config"
+                help_ = "let it return at least one of those it is given"
+                raise LaunchError(problem, "X0851", help_)
         model = self._prune.get("perf_model")
         if model is None:
             return listed

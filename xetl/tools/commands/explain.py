@@ -99,9 +99,7 @@ def _print_page(code: str, as_json: bool) -> None:
     text = page(wanted)
     if text is None:
         hint = did_you_mean(wanted, codes())
-        raise click.BadParameter(
-            f"no error has the code `{code}`; {hint or '`xetl explain` lists them'}",
-            param_hint="CODE",
-        )
+        why = f"no error has the code `{code}`; {hint or '`xetl explain` lists them'}"
+        raise click.BadParameter(why, param_hint="CODE")
     facts = {"code": wanted, "headline": headline(wanted), "text": text}
     show(facts, [text.rstrip()], as_json)

@@ -95,11 +95,8 @@ class Report:
         if shows or png or files[2] or save_path:
             _check_plots([png, files[2]])
         if roofline and not all(each.knows_work for each in self.benchmarks):
-            raise LaunchError(
-                "a roofline needs the work of a call",
-                code=WRONG,
-                help="give the benchmark flops= and bytes=, functions of its x",
-            )
+            help_ = "give the benchmark flops= and bytes=, functions of its x"
+            raise LaunchError("a roofline needs the work of a call", WRONG, help_)
         found: list[list[Row]] = []
         for index, each in enumerate(self.benchmarks):
             outputs = _outputs(files, save_path, each.name, index)
@@ -251,19 +248,14 @@ def _check_plots(files: Sequence[PathLike | None]) -> None:
         import_whole("matplotlib.figure")
         canvas: Any = import_whole("matplotlib.backend_bases").FigureCanvasBase
     except ModuleNotFoundError:
-        raise LaunchError(
-            "plots need matplotlib, which is not installed",
-            code=WRONG,
-            help="pip install matplotlib; tables and csv= need nothing",
-        ) from None
+        problem = "plots need matplotlib, which is not installed"
+        help_ = "pip install matplotlib; tables and csv= need nothing"
+        raise LaunchError(problem, WRONG, help_) from None
     kinds = {"", *(f".{kind}" for kind in canvas.filetypes)}
     for file in files:
         if file is not None and Path(file).suffix not in kinds:
-            raise LaunchError(
-                f"`{file}` is of no kind that plots have",
-                code=WRONG,
-                help="let its name end in .png, .svg or .pdf",
-            )
+            problem = f"`{file}` is of no kind that plots have"
+            raise LaunchError(problem, WRONG, "let its name end in .png, .svg or .pdf")
 
 
 _SIZE = (7.0, 4.2)

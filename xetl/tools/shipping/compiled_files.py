@@ -60,11 +60,9 @@ def export(
     """
     found = find_backend(backend)
     if not found.exports:
-        raise LaunchError(
-            f"backend `{backend}` makes no files that could be linked",
-            code="X0844",
-            help="name a target of another one, such as --target avx2",
-        )
+        problem = f"backend `{backend}` makes no files that could be linked"
+        help_ = "name a target of another one, such as --target avx2"
+        raise LaunchError(problem, "X0844", help_)
     machine = choose_target(found, target)
     if isinstance(kernel, TextKernel):
         module, wanted = kernel.for_any_arguments()

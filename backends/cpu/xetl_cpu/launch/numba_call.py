@@ -53,11 +53,8 @@ def numba_call(
         LaunchError: a parameter is a tuple.
     """
     if signature.tuples:
-        raise LaunchError(
-            f"`{name}` takes a tuple, which a call from numba cannot give",
-            code="X0805",
-            help="give the kernel its arrays one by one",
-        )
+        problem = f"`{name}` takes a tuple, which a call from numba cannot give"
+        raise LaunchError(problem, "X0805", "give the kernel its arrays one by one")
     _kept.append(keep)
     numba: Any = import_whole("numba")
     given = [p for p in signature.params if not isinstance(p, ConstParam)]
@@ -281,11 +278,9 @@ def _checked(param: ArrayParam | ScalarParam, given: Any, is_stored: bool) -> An
 
 
 def _unfit(name: str, given: Any, wanted: str) -> LaunchError:
-    return LaunchError(
-        f"`{name}` is {given} in a call from numba, but must be {wanted}",
-        code="X0805",
-        help="make the function for another signature: kernel.numba(...)",
-    )
+    problem = f"`{name}` is {given} in a call from numba, but must be {wanted}"
+    help_ = "make the function for another signature: kernel.numba(...)"
+    return LaunchError(problem, "X0805", help_)
 
 
 def _emit(

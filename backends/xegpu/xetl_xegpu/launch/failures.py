@@ -16,11 +16,9 @@ INSTALL = "pip install dpctl intel-opencl-rt"
 
 def no_runtime(reason: str) -> LaunchError:
     """The package that reaches devices is missing or broken."""
-    return LaunchError(
-        f"backend `xegpu` cannot reach any device: {reason}",
-        code="X0830",
-        help=f"run `{INSTALL}`; `{DOCTOR}` says what is missing",
-    )
+    problem = f"backend `xegpu` cannot reach any device: {reason}"
+    help_ = f"run `{INSTALL}`; `{DOCTOR}` says what is missing"
+    return LaunchError(problem, "X0830", help_)
 
 
 def no_device(seen: list[str]) -> LaunchError:
@@ -62,20 +60,14 @@ _ASK_DRIVER = (
 
 def no_queue(device: str) -> LaunchError:
     """The driver is there, but makes no queue."""
-    return LaunchError(
-        f"the driver of device `{device}` failed: it made no queue",
-        code="X0832",
-        help=_ASK_DRIVER,
-    )
+    problem = f"the driver of device `{device}` failed: it made no queue"
+    return LaunchError(problem, "X0832", _ASK_DRIVER)
 
 
 def refused(device: str, kernel: str, reason: str) -> LaunchError:
     """The driver would not build or start a kernel; nothing was written."""
-    return LaunchError(
-        f"the driver of device `{device}` failed on kernel `{kernel}`: {reason}",
-        code="X0832",
-        help=_ASK_DRIVER,
-    )
+    problem = f"the driver of device `{device}` failed on kernel `{kernel}`: {reason}"
+    return LaunchError(problem, "X0832", _ASK_DRIVER)
 
 
 def not_started(device: str, kernel: str) -> LaunchError:
@@ -119,30 +111,23 @@ def lost(device: str, doing: str, *, copies: bool) -> LaunchError:
     if copies:
         note = "arrays of the host are as they were; what those on the device hold"
         note += " is not known"
-    return LaunchError(
-        f"device `{device}` was lost, or its driver failed, while {doing}",
-        code="X0832",
-        notes=[note],
-        help=f"start the process anew; {_ASK_DRIVER}",
-    )
+    problem = f"device `{device}` was lost, or its driver failed, while {doing}"
+    help_ = f"start the process anew; {_ASK_DRIVER}"
+    return LaunchError(problem, code="X0832", notes=[note], help=help_)
 
 
 def out_of_memory(device: str, size: int, use: str) -> LaunchError:
     """No room for the copy of an array, or for what a launch writes down."""
-    return LaunchError(
-        f"device `{device}` has no {size} bytes left for {use}",
-        code="X0833",
-        help="free arrays on the device, or pass a part of the array at a time",
-    )
+    problem = f"device `{device}` has no {size} bytes left for {use}"
+    help_ = "free arrays on the device, or pass a part of the array at a time"
+    return LaunchError(problem, "X0833", help_)
 
 
 def freed(name: str, device: str) -> LaunchError:
     """An array states memory that its context does not know, or no longer."""
-    return LaunchError(
-        f"`{name}` states memory that is not allocated on `{device}`, or no more",
-        code="X0813",
-        help="keep what owns the memory alive until the launch is done",
-    )
+    problem = f"`{name}` states memory that is not allocated on `{device}`, or no more"
+    help_ = "keep what owns the memory alive until the launch is done"
+    return LaunchError(problem, "X0813", help_)
 
 
 def elsewhere(name: str, owner: str, device: str) -> LaunchError:

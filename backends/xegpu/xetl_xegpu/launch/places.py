@@ -120,11 +120,8 @@ def as_queue(given: Any) -> Any:
         return _queue_at(inner)
     if isinstance(inner, dpctl().SyclQueue):
         return inner
-    raise LaunchError(
-        f"`queue=` is a {type(given).__name__}, which is no queue",
-        code="X0813",
-        help="pass a dpctl.SyclQueue or a torch.xpu.Stream",
-    )
+    problem = f"`queue=` is a {type(given).__name__}, which is no queue"
+    raise LaunchError(problem, "X0813", "pass a dpctl.SyclQueue or a torch.xpu.Stream")
 
 
 def _queue_of_memory(owner: Any) -> Any:

@@ -44,11 +44,8 @@ def find_ocloc() -> Path | None:
     """
     if config.ocloc is not None:
         if not os.access(config.ocloc, os.X_OK) or config.ocloc.is_dir():
-            raise LaunchError(
-                f"XETL_OCLOC names no program: {config.ocloc}",
-                code="X0840",
-                help=f"unset it, or get one: `{SETUP}`",
-            )
+            problem = f"XETL_OCLOC names no program: {config.ocloc}"
+            raise LaunchError(problem, "X0840", f"unset it, or get one: `{SETUP}`")
         return config.ocloc
     return _on_path("ocloc") or _set_up("ocloc")
 
@@ -75,11 +72,9 @@ def need_ocloc() -> Path:
     """As `find_ocloc`, but an error where there is none."""
     found = find_ocloc()
     if found is None:
-        raise LaunchError(
-            "Intel's offline compiler `ocloc` is not installed",
-            code="X0840",
-            help=f"run `{SETUP}` (Debian, 35 MB, no root), or set XETL_OCLOC",
-        )
+        problem = "Intel's offline compiler `ocloc` is not installed"
+        help_ = f"run `{SETUP}` (Debian, 35 MB, no root), or set XETL_OCLOC"
+        raise LaunchError(problem, "X0840", help_)
     return found
 
 
@@ -212,11 +207,8 @@ def validate(spirv: bytes) -> str | None:
     tool = find_spirv_tool("spirv-val")
     if tool is None:
         need_ocloc()
-        raise LaunchError(
-            "the validator `spirv-val` is not installed",
-            code="X0840",
-            help="it comes with SPIRV-Tools: apt-get install spirv-tools",
-        )
+        help_ = "it comes with SPIRV-Tools: apt-get install spirv-tools"
+        raise LaunchError("the validator `spirv-val` is not installed", "X0840", help_)
     with tempfile.TemporaryDirectory(prefix="xetl-spirv-val-") as name:
         folder = Path(name)
         (folder / "kernel.spv").write_bytes(_checkable(spirv))
