@@ -349,11 +349,7 @@ DEVICES: Mapping[str, Device] = {
 
 
 def find_device(name: str) -> Device:
-    """The device called ``name``.
-
-    Raises:
-        LaunchError: there is none.
-    """
+    """The device called ``name``; a LaunchError if there is none."""
     found = DEVICES.get(name)
     if found is not None:
         return found

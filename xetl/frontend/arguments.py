@@ -237,11 +237,7 @@ class Call:
 
 
 def refuse_blocked(ctx: Context, name: str, arg: Arg) -> None:
-    """Refuse a blocked vector, which few operations know.
-
-    Raises:
-        TileShapeError: ``arg`` is one.
-    """
+    """Refuse a blocked vector, which few operations know."""
     if isinstance(arg.value, Vector) and len(arg.value.shape) > 2:
         raise ctx.error(
             "X0210",
@@ -391,11 +387,7 @@ def read(
 
 
 def check_readable(ctx: Context, *args: Arg) -> None:
-    """Refuse objects in a place where their own code would say what they mean.
-
-    Raises:
-        NameLookupError: an argument is such an object.
-    """
+    """Refuse objects in a place where their own code would say what they mean."""
     for arg in args:
         if is_opaque(arg.value):
             kind = type(arg.value).__name__

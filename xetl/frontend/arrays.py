@@ -142,11 +142,7 @@ def store_scalar(
 
 
 def check_element(ctx: Context, dtype: DType, value: Arg) -> None:
-    """Refuse what is no number, and floats where ``dtype`` is none.
-
-    Raises:
-        TileTypeError: it is one of these.
-    """
+    """Refuse what is no number, and floats where ``dtype`` is none."""
     if not is_scalar(value.value):
         raise ctx.error(
             "X0303",

@@ -147,12 +147,7 @@ def _made(operand: Vector) -> str | None:
 
 
 def check_addend(call: Call, c: Vector, shape: Shape, dtype: DType) -> None:
-    """Check what a product adds to.
-
-    Raises:
-        TileShapeError: it has not the shape of the product.
-        TileTypeError: it has not the accumulator's dtype.
-    """
+    """Refuse to add what has not the shape, or the dtype, of the accumulator."""
     if c.shape != shape:
         blocked = "" if len(shape) == 2 else ", packed alike"
         raise call.error(

@@ -185,11 +185,7 @@ def _compile_body(ctx: Context, node: FunctionNode) -> None:
 
 
 def _check_returns(ctx: Context) -> None:
-    """A kernel gives nothing back.
-
-    Raises:
-        ControlFlowError: it returns a value.
-    """
+    """A kernel gives nothing back; a ControlFlowError if it returns a value."""
     returned = ctx.scope.returned
     if returned is not None and returned.value is not None:
         raise ctx.error(

@@ -50,11 +50,7 @@ _run_left_range = late(_WHILE_LOOPS, "run_left_range")
 
 
 def refuse_else(ctx: Context, node: ast.For | ast.While) -> None:
-    """Refuse ``else`` of a loop.
-
-    Raises:
-        SyntaxNotSupportedError: there is one.
-    """
+    """Refuse ``else`` of a loop."""
     if node.orelse:
         raise ctx.error(
             "X0402",

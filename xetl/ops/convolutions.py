@@ -390,11 +390,7 @@ def _shape_of(x: Any) -> Shape:
 
 
 def _check(name: str, rank: int, x: Any, weight: Any, bias: Any, groups: int) -> None:
-    """Refuse shapes that do not fit.
-
-    Raises:
-        LaunchError: they do not.
-    """
+    """Refuse shapes that do not fit."""
     given, kernel = (_shape_of(each) for each in (x, weight))
     extents = "n" if rank == 1 else "rows, columns"
     help_ = f"pass (batch, channels, {extents}), (channels, channels / groups, ...)"
@@ -441,11 +437,7 @@ def _padding(
 def _check_size(
     name: str, size: Any, taps: Any, sides: Any, dilation: Any, rank: int
 ) -> None:
-    """Refuse an image that is smaller than the kernel.
-
-    Raises:
-        LaunchError: it is.
-    """
+    """Refuse an image that is smaller than the kernel."""
     for n, k, before, behind, d in zip(
         size, taps, sides[2 - rank : 2], sides[4 - rank :], dilation[2 - rank :]
     ):

@@ -309,11 +309,7 @@ def _mask_view(mask: Operand, groups: int, s: int, t: int) -> View:
 
 
 def _check_mask(mask: Operand, dtype: DType, wanted: Shape) -> None:
-    """Refuse a mask that does not fit.
-
-    Raises:
-        LaunchError: its shape does not broadcast, or it is no bool and no such float.
-    """
+    """Refuse a mask that does not broadcast, or is no bool and no such float."""
     pairs = zip(reversed(mask.shape), reversed(wanted))
     fits = 2 <= mask.ndim <= len(wanted) and all(n in (1, m) for n, m in pairs)
     if not fits:
@@ -337,11 +333,7 @@ def queries_of_program(queries: int) -> int:
 
 
 def _result_shape(q: Shape, k: Shape, v: Shape) -> Shape:
-    """(..., s, e).
-
-    Raises:
-        LaunchError: the shapes do not fit together.
-    """
+    """(..., s, e); a LaunchError if the shapes do not fit together."""
     help_ = "q is (..., s, d), k is (..., t, d), v is (..., t, e), with d at least 1"
     if min(len(q), len(k), len(v)) < 2 or q[-1] != k[-1] or k[-2] != v[-2] or not q[-1]:
         raise wrong_shape(_NAME, f"q is {q}, k is {k} and v is {v}", help_)

@@ -46,11 +46,7 @@ def _pages_of_heads(x: Numbers) -> Numbers:
 
 
 def _check(name: str, q: Operand, k: Operand, v: Operand, rank: int) -> None:
-    """Refuse operands that do not fit.
-
-    Raises:
-        LaunchError: they do not.
-    """
+    """Refuse operands that do not fit."""
     fits = q.ndim == k.ndim == v.ndim == rank and k.shape[:-1] == v.shape[:-1]
     fits = fits and q.shape[-1] == k.shape[-1] > 0 and k.shape[-2] > 0
     if not fits or q.shape[-2] % k.shape[-2]:

@@ -64,11 +64,7 @@ def _check(
     bias: Operand | None,
     reduction: str,
 ) -> DType:
-    """The dtype of the loss.
-
-    Raises:
-        LaunchError: operands or ``reduction`` do not fit.
-    """
+    """The dtype of the loss; a LaunchError if operands or ``reduction`` do not fit."""
     check_reduction(_NAME, reduction, ("mean", "sum"))
     dtype = floats(_NAME, input, weight, bias)
     fits = input.ndim == weight.ndim == 2 and input.shape[1] == weight.shape[1]

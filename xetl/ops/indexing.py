@@ -157,11 +157,7 @@ def _check_index(name: str, index: Operand) -> None:
 
 
 def _check_extents(name: str, dim: int, index: Operand, *others: Operand) -> None:
-    """Refuse an index that is larger than other operands, ``dim`` of the first aside.
-
-    Raises:
-        LaunchError: it is, or has another rank.
-    """
+    """Refuse an index of another rank or larger extents, ``dim`` of the first aside."""
     for other in others:
         extents = list(zip(index.shape, other.shape))
         if other is others[0]:

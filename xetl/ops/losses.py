@@ -94,11 +94,7 @@ def _second(x: Numbers) -> Numbers:
 
 
 def check_reduction(name: str, reduction: str, known: Sequence[str]) -> None:
-    """Refuse a reduction that a loss does not know.
-
-    Raises:
-        LaunchError: it knows none of that name.
-    """
+    """Refuse a reduction that a loss does not know."""
     if reduction not in known:
         *most, last = (f'"{each}"' for each in known)
         help_ = f"`reduction` is {', '.join(most)} or {last}"
@@ -106,11 +102,7 @@ def check_reduction(name: str, reduction: str, known: Sequence[str]) -> None:
 
 
 def check_smoothing(smoothing: float) -> None:
-    """Refuse what is no part of a target.
-
-    Raises:
-        LaunchError: it is not 0 to 1.
-    """
+    """Refuse a part of a target that is not 0 to 1."""
     if not 0 <= smoothing <= 1:
         problem = f"`label_smoothing` is {smoothing}"
         raise LaunchError(problem, "X0829", "`label_smoothing` is 0 to 1")

@@ -55,11 +55,7 @@ def as_numpy(obj: object, name: str) -> Numbers:
 
 
 def dtype_of(array: Numbers, name: str) -> DType:
-    """The dtype of a NumPy array.
-
-    Raises:
-        LaunchError: kernels cannot read it.
-    """
+    """The dtype of a NumPy array; a LaunchError if kernels cannot read it."""
     known = None
     if type(array) is np.ndarray and array.ndim and array.flags.c_contiguous:
         known = of_numpy(array.dtype)  # there are no strides to look at

@@ -95,11 +95,7 @@ class Dtypes(NamedTuple):
 
 
 def result_shape(a: Shape, b: Shape) -> Shape:
-    """The shape of ``a @ b``.
-
-    Raises:
-        LaunchError: they cannot be multiplied.
-    """
+    """The shape of ``a @ b``; a LaunchError if they cannot be multiplied."""
     rows, columns = a[-2:-1], b[-1:] if len(b) > 1 else ()
     depth = b[max(len(b) - 2, 0)]
     if a[-1] != depth:
@@ -119,11 +115,7 @@ def _wrong_shapes(a: Shape, b: Shape, reason: str) -> LaunchError:
 
 
 def dtypes_of(a: DType, b: DType) -> Dtypes:
-    """How to multiply them.
-
-    Raises:
-        LaunchError: they cannot be multiplied.
-    """
+    """How to multiply them; a LaunchError if they cannot be multiplied."""
     sums = _SUMS.get(a)
     if sums is None or b not in _SUMS:
         help_ = f"the dtypes it multiplies are {', '.join(map(str, _SUMS))}"
@@ -138,11 +130,7 @@ def dtypes_of(a: DType, b: DType) -> Dtypes:
 def check_out(
     shape: Shape, dtype: DType, wanted: Shape, sums: DType, activation: str | None
 ) -> None:
-    """Check the array that the result goes to.
-
-    Raises:
-        LaunchError: it has another shape, or a dtype that loses the fraction.
-    """
+    """Refuse a place of another shape, or of a dtype that loses the fraction."""
     if shape != wanted:
         raise LaunchError(
             f"`out` of `matmul` is {shape}, but the result is {wanted}", code="X0827"
@@ -155,11 +143,7 @@ def check_out(
 
 
 def check_bias(shape: Shape, dtype: DType, columns: int, sums: DType) -> None:
-    """Check the row that is added.
-
-    Raises:
-        LaunchError: it has another length, or a dtype that the sums cannot hold.
-    """
+    """Refuse a row of another length, or of a dtype that the sums cannot hold."""
     if shape != (columns,):
         raise LaunchError(
             f"`bias` of `matmul` is {shape}, but a row of the result is ({columns},)",

@@ -135,11 +135,7 @@ def _operand(name: str, array: Numbers) -> Operand:
 
 
 def _rule_of_groups(a: Operand, b: Operand, offs: Operand) -> Call:
-    """The shape and dtype of `grouped_mm`.
-
-    Raises:
-        LaunchError: operands do not fit.
-    """
+    """The shape and dtype of `grouped_mm`; a LaunchError if operands do not fit."""
     dtype = floats("grouped_mm", a, b)
     by_depth = b.ndim == 2
     if a.ndim != 2 or b.ndim not in (2, 3) or a.shape[1] != b.shape[-2]:
@@ -372,11 +368,7 @@ def _check(
     zeros: Operand | None,
     bias: Operand | None,
 ) -> int:
-    """The number of groups.
-
-    Raises:
-        LaunchError: operands do not fit.
-    """
+    """The number of groups; a LaunchError if operands do not fit."""
     k = x.shape[-1] if x.shape else 0
     fits = weight.ndim == scales.ndim == 2 and weight.shape[0] * 2 == k > 0
     groups = scales.shape[0] if fits else 0

@@ -55,11 +55,7 @@ class Shared(NamedTuple):
 
 
 def find_dim(function: str, operand: Operand, dim: int) -> int:
-    """A dimension counted from 0.
-
-    Raises:
-        LaunchError: there is none of that number.
-    """
+    """A dimension counted from 0; a LaunchError if there is none of that number."""
     rank = max(operand.ndim, 1)
     if not -rank <= dim < rank:
         problem = f"`{operand.name}` is {operand.shape}, which has no dimension {dim}"
@@ -199,11 +195,7 @@ def floats(function: str, *operands: Operand | None) -> DType:
 
 
 def no_wider(function: str, x: Operand, other: Operand) -> None:
-    """Refuse an operand that is no float, or has more bits than is computed in.
-
-    Raises:
-        LaunchError: it is.
-    """
+    """Refuse an operand that is no float, or has more bits than is computed in."""
     if other.dtype not in SUMS or other.dtype.bits > SUMS[x.dtype].bits:
         common_dtype_of(function, {x.name: x.dtype, other.name: other.dtype})
 
@@ -233,11 +225,7 @@ def floats_as(
 
 
 def same_shapes(function: str, first: Operand, *others: Operand | None) -> None:
-    """Refuse operands of another shape than the first.
-
-    Raises:
-        LaunchError: one differs.
-    """
+    """Refuse operands of another shape than the first."""
     for other in others:
         if other is not None and tuple(other.shape) != tuple(first.shape):
             problem = f"`{other.name}` is {other.shape}, `{first.name}` {first.shape}"

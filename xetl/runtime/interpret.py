@@ -47,11 +47,7 @@ def checks_of(check: object) -> frozenset[str]:
 
 
 def refuse_other_backend(options: Mapping[str, Any]) -> None:
-    """Refuse ``backend="cpu"``: the interpreter is a backend itself.
-
-    Raises:
-        LaunchError: another one is named.
-    """
+    """Refuse ``backend="cpu"``: the interpreter is a backend itself."""
     name = options.get("backend")
     if name not in (None, INTERPRETER):
         problem = f"`interpret` runs on backend `{INTERPRETER}`, not on `{name}`"

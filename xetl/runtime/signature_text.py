@@ -52,11 +52,7 @@ Description = Described | None | tuple[Any, ...]
 
 
 def parse(text: str) -> list[Description]:
-    """The arguments ``text`` describes.
-
-    Raises:
-        LaunchError: it cannot be read.
-    """
+    """The arguments ``text`` describes; a LaunchError if it cannot be read."""
     stack: list[list[Description]] = [[]]
     position = 0
     stripped = text.rstrip()

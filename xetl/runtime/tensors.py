@@ -24,11 +24,7 @@ SUPPORTED = (
 
 
 def check_rank(rank: int, name: str) -> None:
-    """Refuse arrays without dimensions.
-
-    Raises:
-        LaunchError: ``rank`` is 0.
-    """
+    """Refuse arrays without dimensions."""
     if rank == 0:
         raise LaunchError(
             f"`{name}` is an array without dimensions",
@@ -206,11 +202,7 @@ def _check_derivatives(torch: Any, tensor: Any, name: str) -> None:
 
 
 def refuse_tangent(torch: Any, tensor: Any, name: str) -> None:
-    """Refuse what torch differentiates forwards, which would get a tangent of zeros.
-
-    Raises:
-        LaunchError: the tensor has a tangent.
-    """
+    """Refuse what torch differentiates forwards, which would get a tangent of zeros."""
     forward = torch.autograd.forward_ad
     if forward._current_level >= 0 and forward.unpack_dual(tensor).tangent is not None:
         problem = f"`{name}` has a tangent, but kernels have no derivatives"

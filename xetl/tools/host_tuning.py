@@ -132,11 +132,7 @@ def _size(text: str, sizes: Mapping[str, int]) -> int:
 
 
 def read_sizes(words: Sequence[str]) -> dict[str, int]:
-    """The numbers of ``M=1024``.
-
-    Raises:
-        BadParameter: a word is none of these.
-    """
+    """The numbers of ``M=1024``; a BadParameter if a word is none of these."""
     found: dict[str, int] = {}
     for word in words:
         name, equals, number = word.partition("=")

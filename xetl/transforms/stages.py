@@ -65,11 +65,7 @@ def register_stage(spec: StageSpec) -> StageSpec:
 
 
 def find_stage(stage_name: str) -> StageSpec:
-    """The stage of this name.
-
-    Raises:
-        ValueError: there is none.
-    """
+    """The stage of this name; a ValueError if there is none."""
     spec = _STAGES.get(stage_name)
     if spec is None:
         known = ", ".join(_STAGES)

@@ -129,11 +129,7 @@ class CpuBackend(BackendBase):
         return exporting.export(module, signature, target, name)
 
     def load(self, artifact: Artifact, signature: Signature) -> Executable:
-        """Map the machine code.
-
-        Raises:
-            LaunchError: this processor cannot run it.
-        """
+        """Map the machine code; a LaunchError if this processor cannot run it."""
         target = find_target(artifact.meta["target"])
         if not target.runs_here and not target.runs_emulated:
             problem = f"this processor cannot run code for target `{target.name}`"

@@ -218,11 +218,7 @@ class BrgemmTileOp(XetlOp, name="xsmm.brgemm.tile"):
         return BrgemmTileOp(self.result.type, **given)
 
     def blocking(self) -> Blocking:
-        """The plan.
-
-        Raises:
-            InternalError: there is none yet.
-        """
+        """The plan; an InternalError if there is none yet."""
         if self.plan is None:
             raise InternalError("a product has no plan: `plan-gemm` comes first")
         return self.plan.data

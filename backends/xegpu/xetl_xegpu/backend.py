@@ -74,11 +74,7 @@ class XegpuBackend(BackendBase):
         return _launch("places").find_place(queue, names, args)
 
     def cores(self) -> tuple[str, int] | None:
-        """Of the first device.
-
-        Raises:
-            LaunchError: there is none.
-        """
+        """Of the first device; a LaunchError if there is none."""
         device = _launch("places").place_of(_launch("devices").default_queue()).device
         return device.target, device.cores
 

@@ -170,11 +170,7 @@ def _names(only: str | None) -> list[str]:
 
 
 def _devices() -> list[tuple[str, TestDevice]]:
-    """All, with their backends.
-
-    Raises:
-        UsageError: there is none.
-    """
+    """All, with their backends; a UsageError if there is none."""
     found: list[tuple[str, TestDevice]] = []
     help = "`xetl doctor` says what is missing"
     for name in backend_names():

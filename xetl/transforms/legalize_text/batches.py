@@ -86,11 +86,7 @@ class Batch:
 
 
 def multiply(b: Builder, product: Batch) -> None:
-    """Insert the loops.
-
-    Raises:
-        VerifyException: it is no product of batches.
-    """
+    """Insert the loops; a VerifyException if it is no product of batches."""
     problem = product.problem()
     if problem is not None:
         raise VerifyException(problem)

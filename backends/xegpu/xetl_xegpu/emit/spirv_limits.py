@@ -79,11 +79,7 @@ _NOT_FOR_BOOLS = frozenset(
 
 
 def check_module(module: Module) -> None:
-    """Check every instruction of an `llvmlite.ir.Module`.
-
-    Raises:
-        InternalError: SPIR-V, or LLVM's backend for it, has no such thing.
-    """
+    """Refuse instructions that SPIR-V, or LLVM's backend for it, has not."""
     for function in module.functions:
         if not function.blocks:
             _check_symbol(function)

@@ -103,11 +103,7 @@ def _said_by_opencl() -> Mapping[int, tuple[str, int]]:
 
 
 def opencl_devices(kind: int) -> Iterator[OpenclDevice]:
-    """Those of all drivers.
-
-    Raises:
-        OSError: there is no library that finds drivers.
-    """
+    """Those of all drivers; an OSError if there is no library that finds drivers."""
     library = ctypes.CDLL(_LIBRARY)
     for platform in _handles(library.clGetPlatformIDs):
         of_kind = ctypes.c_void_p(platform), ctypes.c_uint64(kind)

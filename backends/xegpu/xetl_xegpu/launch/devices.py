@@ -137,11 +137,7 @@ PROCESS = _Process()
 
 
 def check_process() -> None:
-    """Refuse a process whose parent has used the drivers.
-
-    Raises:
-        LaunchError: it is one.
-    """
+    """Refuse a process whose parent has used the drivers."""
     if PROCESS.is_forked:
         raise failures.forked()
 

@@ -193,11 +193,7 @@ def _options(facts: CodeFacts, device: Device) -> str:
 
 
 def check_fits(facts: CodeFacts, device: Device) -> None:
-    """Check that the device has what a program needs, before its driver sees it.
-
-    Raises:
-        LaunchError: it has not.
-    """
+    """Refuse a device that lacks what a program needs, before its driver sees it."""
     if facts.target != device.target and not find_device(facts.target).emulated:
         raise LaunchError(
             f"device `{device.name}` ({device.full_name}) cannot run code for target "

@@ -245,11 +245,7 @@ def plan_or_say_why(
 
 
 def _plan(op: BrgemmTileOp, loop: scf.ParallelOp, blocking: Blocking) -> Plan:
-    """What to pack.
-
-    Raises:
-        NotPackedError: programs have too little of it in common.
-    """
+    """What to pack; a NotPackedError if programs have too little of it in common."""
     init = op.b.owner
     if not isinstance(op.b.type, TileType):
         raise NotPackedError("it is computed in the program")

@@ -65,11 +65,7 @@ _TWO_ROWS = (2, LANES // 2)
 
 
 def check_lane_map(c: Converter, op: xetile.InitTileOp) -> None:
-    """Refuse a map that no message follows.
-
-    Raises:
-        IRError: lanes would have to hold other elements.
-    """
+    """Refuse a map that would have lanes hold other elements than messages bring."""
     given = op.result.type.sg_map
     if given is None or _is_followed(given, op.result.type.element_type):
         return
