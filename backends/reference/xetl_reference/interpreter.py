@@ -53,7 +53,7 @@ from xetl_reference.subgroup_scheduler import (
     no_such_barrier,
     participants,
 )
-from xetl_reference.values import Meaning, constant_value, nothing
+from xetl_reference.values import Meaning, always, constant_value, nothing
 
 SUBGROUP_SIZE = 16
 
@@ -109,8 +109,8 @@ def _constant(plan: Plan, op: Any) -> None:
 
 
 _PROGRAM_MEANINGS: dict[str, Meaning] = {
-    "gpu.subgroup_size": lambda op: lambda: SUBGROUP_SIZE,
-    "gpu.lane_id": lambda op: lambda: 0,
+    "gpu.subgroup_size": always(lambda: SUBGROUP_SIZE),
+    "gpu.lane_id": always(lambda: 0),
     "xegpu.alloc_nbarrier": nothing,
     "xegpu.compile_hint": nothing,
     "xegpu.fence": nothing,  # everything is seen at once

@@ -20,10 +20,10 @@ from xetl_reference.combining import combine
 from xetl_reference.plan import PROGRAM, Builder, Frame, Plan, Step
 from xetl_reference.values import (
     Array,
-    Binary,
     DType,
     Function,
     Meaning,
+    always,
     dtype_of,
     nothing,
     same,
@@ -288,24 +288,14 @@ def _view(op: Any) -> Function:
     return run
 
 
-def _metadata(op: Any) -> Function:
-    def run(source: View) -> tuple[Any, ...]:
-        base = source._replace(offset=0, sizes=(), strides=())
-        return (base, source.offset, *source.sizes, *source.strides)
-
-    return run
+def _metadata(source: View) -> tuple[Any, ...]:
+    base = source._replace(offset=0, sizes=(), strides=())
+    return (base, source.offset, *source.sizes, *source.strides)
 
 
-def _dim(op: Any) -> Binary:
-    return lambda source, dim: source.sizes[dim]
-
-
-def _address(op: Any) -> Function:
-    def run(source: View) -> int:
-        memory = source.memory
-        return memory.data.__array_interface__["data"][0] + memory.origin
-
-    return run
+def _address(source: View) -> int:
+    memory = source.memory
+    return memory.data.__array_interface__["data"][0] + memory.origin
 
 
 # Allocation -------------------------------------------------------------------------
@@ -347,26 +337,17 @@ def _alloc(plan: Plan, op: Any) -> Step:
 # Elements ---------------------------------------------------------------------------
 
 
-def _load(op: Any) -> Function:
-    def run(source: View, *indices: int) -> Any:
-        return unbox(source.memory.window(source.dtype, source.at(indices), (), ()))
-
-    return run
+def _load(source: View, *indices: int) -> Any:
+    return unbox(source.memory.window(source.dtype, source.at(indices), (), ()))
 
 
-def _store(op: Any) -> Function:
-    def run(value: Any, target: View, *indices: int) -> None:
-        target.memory.window(target.dtype, target.at(indices), (), ())[...] = value
-
-    return run
+def _store(value: Any, target: View, *indices: int) -> None:
+    target.memory.window(target.dtype, target.at(indices), (), ())[...] = value
 
 
-def _copy(op: Any) -> Function:
-    def run(source: View, target: View) -> None:
-        if all(source.sizes):
-            target.whole()[...] = source.whole()
-
-    return run
+def _copy(source: View, target: View) -> None:
+    if all(source.sizes):
+        target.whole()[...] = source.whole()
 
 
 def _atomic_rmw(op: Any) -> Function:
@@ -388,12 +369,12 @@ MEANINGS: dict[str, Meaning] = {
     "memref.view": _view,
     "memref.cast": same,
     "memref.memory_space_cast": same,
-    "memref.extract_strided_metadata": _metadata,
-    "memref.extract_aligned_pointer_as_index": _address,
-    "memref.dim": _dim,
-    "memref.load": _load,
-    "memref.store": _store,
-    "memref.copy": _copy,
+    "memref.extract_strided_metadata": always(_metadata),
+    "memref.extract_aligned_pointer_as_index": always(_address),
+    "memref.dim": always(lambda source, dim: source.sizes[dim]),
+    "memref.load": always(_load),
+    "memref.store": always(_store),
+    "memref.copy": always(_copy),
     "memref.dealloc": nothing,
     "memref.atomic_rmw": _atomic_rmw,
 }

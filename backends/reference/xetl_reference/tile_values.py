@@ -23,6 +23,7 @@ from xetl_reference.values import (
     Function,
     Meaning,
     Unary,
+    always,
     dtype_of,
     is_narrow,
     same,
@@ -157,10 +158,6 @@ def _pack(op: Any) -> Unary:
     return lambda source: pack(source, shape)
 
 
-def _unpack(op: Any) -> Function:
-    return unpack
-
-
 # Atomics ----------------------------------------------------------------------------
 
 
@@ -253,7 +250,7 @@ MEANINGS: dict[str, Meaning] = {
     "xetile.tile_sort": _sort,
     "xetile.tile_broadcast": _broadcast,
     "xetile.tile_pack": _pack,
-    "xetile.tile_unpack": _unpack,
+    "xetile.tile_unpack": always(unpack),
     "xetile.tile_conv_layout": same,
     "xetile.atomic_rmw_tile": _atomic,
 }

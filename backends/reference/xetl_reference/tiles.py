@@ -17,6 +17,7 @@ from xetl_reference.values import (
     DType,
     Function,
     Meaning,
+    always,
     dtype_of,
     nothing,
     padding_value,
@@ -234,13 +235,10 @@ def _load_gather(op: Any) -> Function:
     return run
 
 
-def _store_scatter(op: Any) -> Function:
-    def run(value: Array, mask: Array, tile: ScatteredTile) -> None:
-        window, at, chosen = tile.places(mask)
-        if at.size:
-            window[at] = value[chosen]
-
-    return run
+def _store_scatter(value: Array, mask: Array, tile: ScatteredTile) -> None:
+    window, at, chosen = tile.places(mask)
+    if at.size:
+        window[at] = value[chosen]
 
 
 # Blocked values ---------------------------------------------------------------------
@@ -267,5 +265,5 @@ MEANINGS: dict[str, Meaning] = {
     "xetile.store_tile": _store_tile,
     "xetile.prefetch_tile": nothing,
     "xetile.load_gather": _load_gather,
-    "xetile.store_scatter": _store_scatter,
+    "xetile.store_scatter": always(_store_scatter),
 }

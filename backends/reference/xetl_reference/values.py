@@ -159,14 +159,16 @@ def on_arrays(op: Operation, function: Unary | Binary | Function) -> Function:
     return scalar
 
 
-def same(op: Operation) -> Unary:
-    """The meaning of operations that give what they take."""
-    return lambda source: source
+def always(function: Function) -> Meaning:
+    """The meaning of operations that say nothing but their operands."""
+    return lambda op: function
 
 
-def nothing(op: Operation) -> Function:
-    """The meaning of operations without a result that do nothing here."""
-    return lambda *operands: None
+same = always(lambda source: source)
+"""The meaning of operations that give what they take."""
+
+nothing = always(lambda *operands: None)
+"""The meaning of operations without a result that do nothing here."""
 
 
 def constant_value(attribute: Attribute, type_: Attribute) -> Any:

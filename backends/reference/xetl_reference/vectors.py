@@ -25,6 +25,7 @@ from xetl_reference.values import (
     Function,
     Meaning,
     Unary,
+    always,
     dtype_of,
     same,
     shape_of,
@@ -268,7 +269,7 @@ def _masked(access: Function) -> Meaning:
         *indices, mask, value = rest
         return access(base, indices, _lanes(mask), mask, value)
 
-    return lambda op: run
+    return always(run)
 
 
 def _placed(access: Function) -> Meaning:
@@ -276,7 +277,7 @@ def _placed(access: Function) -> Meaning:
         *indices, places, mask, value = rest
         return access(base, indices, places.astype(np.int64), mask, value)
 
-    return lambda op: run
+    return always(run)
 
 
 # Transfers --------------------------------------------------------------------------
