@@ -50,6 +50,7 @@ def errors_without_code() -> list[tuple[Path, int, str]]:
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)
         and node.func.id in CLASSES
+        and len(node.args) < 2
         and not any(keyword.arg in ("code", None) for keyword in node.keywords)
     ]
 

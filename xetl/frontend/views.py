@@ -146,10 +146,10 @@ def reshape_array(call: Call, array: Array, given: Sequence[Arg]) -> Array:
         )
     build = Builder(InsertPoint.at_end(ctx.block), ctx.location())
     old, holds = _row_by_row(build, array)
-    known = _product(build, [_unless_rest(build, each, 1) for each in sizes])
+    known = build.product([_unless_rest(build, each, 1) for each in sizes])
     rest = build.divided(old, build.maximum(known, 1))
     sizes = [_unless_rest(build, each, rest) for each in sizes]
-    holds.append(build.compare("eq", _product(build, sizes), old))
+    holds.append(build.compare("eq", build.product(sizes), old))
     holds += [build.compare("sge", n, 0) for n in sizes if not isinstance(n, int)]
     is_view = reduce(partial(build.pure, arith.AndiOp), holds)
     text = f"{array.name}.reshape: another number of elements, or not contiguous"
@@ -159,7 +159,7 @@ def reshape_array(call: Call, array: Array, given: Sequence[Arg]) -> Array:
         array,
         name=f"{array.name}.reshape(...)",
         sizes=tuple(sizes),
-        strides=tuple(_steps(build, sizes, array.strides[-1])),
+        strides=tuple(build.row_major(sizes, array.strides[-1])),
         unit_dim=len(sizes) - 1 if array.unit_dim == array.rank - 1 else None,
         plain=False,
     )
@@ -174,24 +174,12 @@ def _size(call: Call, arg: Arg) -> Index:
     return size if isinstance(size, int) else to_int(call.ctx, size)
 
 
-def _product(build: Builder, sizes: Sequence[Index]) -> Index:
-    return reduce(build.times, sizes, 1)
-
-
-def _steps(build: Builder, sizes: Sequence[Extent], last: Extent) -> list[Index]:
-    """The strides of an array whose elements lie row by row."""
-    found: list[Index] = [last]
-    for size in reversed(sizes[1:]):
-        found.insert(0, build.times(found[0], size))
-    return found
-
-
 def _row_by_row(build: Builder, array: Array) -> tuple[Index, list[SSAValue]]:
     """How many elements there are, and what holds if they lie row by row."""
     holds: list[SSAValue] = []
-    count = _product(build, array.sizes)
+    count = build.product(array.sizes)
     is_empty = build.compare("eq", count, 0)
-    steps = _steps(build, array.sizes, array.strides[-1])
+    steps = build.row_major(array.sizes, array.strides[-1])
     for size, stride, step in [*zip(array.sizes, array.strides, steps)][:-1]:
         same = build.compare("eq", stride, step)
         # A dim of one element has any stride, and so have all of an empty array.

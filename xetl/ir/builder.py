@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Hashable, Iterable, Sequence
 from contextlib import contextmanager
+from functools import reduce
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from xdsl.dialects.builtin import IndexType, IntegerType, LocationAttr, UnknownLoc
@@ -163,6 +165,15 @@ class Builder:
         if _is(left, 1):
             return right
         return left if _is(right, 1) else self.pure(arith.MuliOp, left, right)
+
+    def product(self, factors: Iterable[Index]) -> Index:
+        """All of them multiplied, 1 if there are none."""
+        return reduce(self.times, factors, 1)
+
+    def row_major(self, sizes: Sequence[Index], last: Index = 1) -> list[Index]:
+        """The strides of elements that lie row by row, ``last`` apart in a row."""
+        inner = accumulate(reversed(sizes[1:]), self.times, initial=last)
+        return [*inner][::-1][: len(sizes)]
 
     def divided(self, left: Index, right: Index) -> Index:
         """``left / right``, rounded down."""

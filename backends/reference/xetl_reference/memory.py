@@ -293,6 +293,10 @@ def _metadata(source: View) -> tuple[Any, ...]:
     return (base, source.offset, *source.sizes, *source.strides)
 
 
+def _dim(source: View, dim: int) -> int:
+    return source.sizes[dim]
+
+
 def _address(source: View) -> int:
     memory = source.memory
     return memory.data.__array_interface__["data"][0] + memory.origin
@@ -371,7 +375,7 @@ MEANINGS: dict[str, Meaning] = {
     "memref.memory_space_cast": same,
     "memref.extract_strided_metadata": always(_metadata),
     "memref.extract_aligned_pointer_as_index": always(_address),
-    "memref.dim": always(lambda source, dim: source.sizes[dim]),
+    "memref.dim": always(_dim),
     "memref.load": always(_load),
     "memref.store": always(_store),
     "memref.copy": always(_copy),

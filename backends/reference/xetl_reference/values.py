@@ -164,11 +164,14 @@ def always(function: Function) -> Meaning:
     return lambda op: function
 
 
-same = always(lambda source: source)
-"""The meaning of operations that give what they take."""
+def same(op: Operation) -> Unary:
+    """The meaning of operations that give what they take."""
+    return lambda source: source
 
-nothing = always(lambda *operands: None)
-"""The meaning of operations without a result that do nothing here."""
+
+def nothing(op: Operation) -> Function:
+    """The meaning of operations without a result that do nothing here."""
+    return lambda *operands: None
 
 
 def constant_value(attribute: Attribute, type_: Attribute) -> Any:

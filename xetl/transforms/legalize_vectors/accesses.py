@@ -94,9 +94,7 @@ def _collapse_shape(b: Builder, op: memref.CollapseShapeOp) -> Values:
     sizes: list[Index] = []
     strides: list[Index] = []
     for group in op.groups:
-        size: Index = 1
-        for dim in group:
-            size = b.times(size, layout.sizes[dim])
+        size = b.product(layout.sizes[dim] for dim in group)
         sizes.append(size)
         long = [dim for dim in group if layout.sizes[dim] != 1]
         strides.append(layout.strides[(long or list(group))[-1]])

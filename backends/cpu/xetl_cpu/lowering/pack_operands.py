@@ -230,9 +230,8 @@ def group_size(
     for packing in [one for one in packings if one.shared is None]:
         size = build.times(packing.elements(build), packing.blocking.compute_bytes)
         taken = build.plus(taken, size)
-    programs: Index = 1
-    for other, extent in enumerate(loop.upper_bounds):
-        programs = programs if other == axis else build.times(programs, extent)
+    extents = enumerate(loop.upper_bounds)
+    programs = build.product(each for other, each in extents if other != axis)
     is_one = build.compare("eq", build.insert(ThreadCountOp()), 1)
     most = build.select(is_one, machine.l2.size // 2, machine.l3_of_core)
     fitting = build.divided(most, taken)

@@ -238,16 +238,13 @@ def _widen(
 def _share(loop: scf.ParallelOp, how: _Widening, extent: int) -> tuple[SSAValue, Index]:
     """Let a task have some programs; how far it gets, and how far all get."""
     build, extents = Builder.before(loop), list(loop.upper_bounds)
-    programs: Index = extents[0]
-    for other in extents[1:]:
-        programs = build.times(programs, other)
+    programs = build.product(extents)
     threads = build.insert(ThreadCountOp())
     tasks = build.times(threads, how.tasks)
     alone = build.compare("sle", threads, 1)
     fitting = build.select(alone, how.most, build.divided(programs, tasks))
     some = build.maximum(build.minimum(fitting, how.most), 1)
-    before_last = build.plus(extents[how.axis], build.minus(some, 1))
-    count = build.index(build.divided(before_last, some))
+    count = build.index(build.ceil_divided(extents[how.axis], some))
     loop.operands[len(extents) + how.axis] = count
     whole = build.times(extents[how.axis], extent)
     return build.index(build.times(some, extent)), whole

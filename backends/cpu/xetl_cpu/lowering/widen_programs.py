@@ -98,15 +98,12 @@ def _widen(
 ) -> None:
     b = Builder.before(loop)
     extents = list(loop.upper_bounds)
-    programs = extents[0]
-    for extent in extents[1:]:
-        programs = b.times(programs, extent)
+    programs = b.product(extents)
     threads = b.insert(ThreadCountOp())
     alone = b.compare("sle", threads, 1)
     tasks = b.select(alone, 1, b.times(threads, _TASKS))
     some = b.maximum(b.minimum(b.divided(programs, tasks), extents[axis]), 1)
-    before_last = b.plus(extents[axis], b.minus(some, 1))
-    loop.operands[len(extents) + axis] = b.index(b.divided(before_last, some))
+    loop.operands[len(extents) + axis] = b.index(b.ceil_divided(extents[axis], some))
 
     number, block = loop.body.block.args[axis], rows.body.block
     inside = [op for op in block.ops if not isinstance(op, scf.YieldOp)]

@@ -232,9 +232,8 @@ def reserve(
 def _many_share(packing: Packing, build: Builder) -> SSAValue:
     """Whether packing before the programs pays: several of them read each tile."""
     loop, plan = packing.loop, packing.plan
-    axis, sharers = plan.axis(loop), 1
-    for number, extent in enumerate(loop.upper_bounds):
-        sharers = sharers if number == axis else build.times(sharers, extent)
+    axis, extents = plan.axis(loop), enumerate(loop.upper_bounds)
+    sharers = build.product(each for number, each in extents if number != axis)
     if not plan.is_of_program(loop):
         return build.compare("sgt", sharers, 0)  # each program reads many tiles
     if plan.tile is not None and axis is None:
@@ -404,11 +403,8 @@ def pays_by_thread(packing: Packing, is_small: SSAValue, build: Builder) -> SSAV
     """
     plan, loop = packing.plan, packing.loop
     tiles = build.divided(packing.tiles, packing.together)
-    slower: Index = 1
     axis = plan.axis(loop)
-    if axis is not None:
-        for extent in loop.upper_bounds[axis + 1 :]:
-            slower = build.times(slower, extent)
+    slower = 1 if axis is None else build.product(loop.upper_bounds[axis + 1 :])
     enough = build.compare("sle", build.insert(ThreadCountOp()), tiles)
     is_cheap = build.insert(arith.OriOp(enough, is_small))
     in_order = build.compare("eq", slower, 1)

@@ -209,10 +209,8 @@ def _view(c: Converter, op: memref.ViewOp) -> None:
     start = _retyped(c, source.start, element, c.emit.plus(0, op.byte_shift))
     given = iter(op.sizes)
     sizes = tuple(next(given) if n == DYNAMIC_INDEX else n for n in type_.get_shape())
-    strides: list[Index] = [1] * len(sizes)
-    for dim in reversed(range(len(sizes) - 1)):
-        strides[dim] = c.emit.times(strides[dim + 1], sizes[dim + 1])
-    c.set(op.result, View(start, element, sizes, tuple(strides), start))
+    strides = tuple(c.emit.row_major(sizes))
+    c.set(op.result, View(start, element, sizes, strides, start))
 
 
 def _retyped(c: Converter, start: Start, element: Attribute, by: Index) -> Start:

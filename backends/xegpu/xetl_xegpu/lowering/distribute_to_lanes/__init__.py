@@ -289,17 +289,9 @@ def _argument(lanes: Lanes, argument: SSAValue) -> None:
     if isinstance(layout, StridedLayoutAttr):
         steps: list[Index] = [_index(lanes) if s is None else s for s in strides]
     else:
-        steps = _row_major(lanes, sizes)
+        steps = lanes.row_major(sizes)
     element = type_.element_type
     lanes.memories[argument] = Memory(address, tuple(sizes), tuple(steps), element)
-
-
-def _row_major(lanes: Lanes, sizes: list[Index]) -> list[Index]:
-    """The strides of a memref that says none."""
-    steps: list[Index] = [1]
-    for size in reversed(sizes[1:]):
-        steps.insert(0, lanes.times(steps[0], size))
-    return steps[: len(sizes)]
 
 
 def _next(lanes: Lanes, type_: Attribute) -> SSAValue:
