@@ -15,7 +15,6 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Region, SSAValue
 
-from xetl.dialects.base import memref_type
 from xetl.dialects.upstream import arith, memref, scf
 from xetl.frontend import arithmetic
 from xetl.frontend.arguments import Arg
@@ -265,17 +264,8 @@ def base_of(ctx: Context, array: Array) -> Base:
 
 
 def _reinterpret(ctx: Context, array: Array) -> SSAValue:
-    root = memref_type(array.root)
-    layout = StridedLayoutAttr(
-        [stride if isinstance(stride, int) else None for stride in array.strides],
-        array.offset if isinstance(array.offset, int) else None,
-    )
-    shape = [size if isinstance(size, int) else DYNAMIC_INDEX for size in array.sizes]
-    target = MemRefType(root.element_type, shape, layout, root.memory_space)
-    op = memref.ReinterpretCastOp(
-        array.root, [array.offset], array.sizes, array.strides, target
-    )
-    return ctx.emit(op)
+    how = array.offset, array.sizes, array.strides
+    return ctx.emit(memref.ReinterpretCastOp.of(array.root, *how))
 
 
 def argument_type(element: Attribute, rank: int, unit_dim: int | None) -> Attribute:

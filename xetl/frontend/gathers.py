@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import (
-    DYNAMIC_INDEX,
-    IndexType,
-    MemRefType,
-    NoneAttr,
-    StridedLayoutAttr,
-    VectorType,
-    i1,
-)
+from xdsl.dialects.builtin import IndexType, NoneAttr, VectorType, i1
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
@@ -202,11 +194,7 @@ def _one_dim(ctx: Context, array: Array, dim: int, arg: Arg) -> tuple[Vector, Ve
 
 def _as_line(ctx: Context, array: Array, start: Index, length: Index) -> SSAValue:
     """The memory of an array as one dim of ``length`` elements from ``start`` on."""
-    root = memref_type(array.root)
-    layout = StridedLayoutAttr([1], start if isinstance(start, int) else None)
-    extent = length if isinstance(length, int) else DYNAMIC_INDEX
-    type_ = MemRefType(root.element_type, [extent], layout, root.memory_space)
-    return ctx.emit(memref.ReinterpretCastOp(array.root, [start], [length], [1], type_))
+    return ctx.emit(memref.ReinterpretCastOp.of(array.root, start, [length], [1]))
 
 
 # 64-bit indices -----------------------------------------------------------------------

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from typing import Self
 
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
@@ -17,6 +18,7 @@ from xdsl.dialects.builtin import (
     IndexType,
     IntegerAttr,
     MemRefType,
+    StridedLayoutAttr,
     UnrankedMemRefType,
     i64,
 )
@@ -33,7 +35,7 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from ..base import MixedList, check, memref_type
+from ..base import Index, MixedList, check, memref_type
 from ..kinds_of_types import is_array, is_integer_attr, is_memref
 from ..operation import XetlOp
 from ..type_rules import like
@@ -150,6 +152,23 @@ class ReinterpretCastOp(_StridedView, name="memref.reinterpret_cast"):
         "$static_sizes) `` `,` `strides` `` `:` custom<DynamicIndexList>($strides, "
         "$static_strides) attr-dict `:` type($source) `to` type($result)"
     )
+
+    @classmethod
+    def of(
+        cls,
+        source: SSAValue,
+        offset: Index,
+        sizes: Sequence[Index],
+        strides: Sequence[Index],
+        space: Attribute | None = None,
+    ) -> Self:
+        """A view whose type knows what is a number, in the space of the source."""
+        old = memref_type(source)
+        shape = [n if isinstance(n, int) else DYNAMIC_INDEX for n in sizes]
+        first, *steps = (n if isinstance(n, int) else None for n in (offset, *strides))
+        layout = StridedLayoutAttr(steps, first)
+        type_ = MemRefType(old.element_type, shape, layout, space or old.memory_space)
+        return cls(source, [offset], sizes, strides, type_)
 
     def verify_(self) -> None:
         """Check the lengths of the lists and the element type."""

@@ -10,20 +10,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field
 from typing import Any
 
-from xdsl.dialects.builtin import (
-    DYNAMIC_INDEX,
-    IndexType,
-    MemRefType,
-    StridedLayoutAttr,
-    VectorType,
-)
+from xdsl.dialects.builtin import IndexType, VectorType
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue, Use
 from xdsl.rewriter import InsertPoint
 
 from xetl.analysis.affine import is_non_negative
 from xetl.analysis.axes import defined_by, tile_classes
 from xetl.dialects import xetile
-from xetl.dialects.base import Index, memref_type
+from xetl.dialects.base import Index
 from xetl.dialects.kinds_of_types import is_memref
 from xetl.dialects.memref_layout import memory_space_of
 from xetl.dialects.upstream import arith, memref, scf
@@ -99,16 +93,7 @@ def _base(op: xetile.InitTileOp, build: Builder) -> SSAValue:
     if not sizes:
         return op.source
     offset = build.add(memref.ExtractStridedMetadataOp(op.source)).results[1]
-    old = memref_type(op.source)
-    layout = StridedLayoutAttr([_known(each) for each in strides], None)
-    shape = [n if isinstance(n, int) else DYNAMIC_INDEX for n in sizes]
-    new = MemRefType(old.element_type, shape, layout, old.memory_space)
-    view = memref.ReinterpretCastOp(op.source, [offset], sizes, strides, new)
-    return build.insert(view)
-
-
-def _known(index: Index) -> int | None:
-    return index if isinstance(index, int) else None
+    return build.insert(memref.ReinterpretCastOp.of(op.source, offset, sizes, strides))
 
 
 def _move(op: xetile.UpdateTileOffsetOp, tiles: Descriptors, build: Builder) -> None:

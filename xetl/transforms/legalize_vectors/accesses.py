@@ -227,16 +227,9 @@ def strided_view(
     # A row-major tile may not lie where rows are known to have gaps; nobody but its
     # verifier asks.
     mixed = [s if isinstance(s, int) and s == 1 else b.index(s) for s in strides]
-    layout = StridedLayoutAttr(
-        [s if isinstance(s, int) else None for s in mixed],
-        offset if isinstance(offset, int) else None,
-    )
-    shape = [s if isinstance(s, int) else DYNAMIC_INDEX for s in sizes]
     is_shared = memory_space_of(type_) == SHARED
     space = type_.memory_space if is_shared else NoneAttr()
-    result = MemRefType(type_.element_type, shape, layout, space)
-    view = memref.ReinterpretCastOp(memory, [offset], list(sizes), mixed, result)
-    return b.insert(view)
+    return b.insert(memref.ReinterpretCastOp.of(memory, offset, sizes, mixed, space))
 
 
 def matrix_tile(

@@ -22,14 +22,8 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import (
-    DYNAMIC_INDEX,
-    MemRefType,
-    ModuleOp,
-    StridedLayoutAttr,
-    i64,
-)
-from xdsl.ir import Attribute, SSAValue
+from xdsl.dialects.builtin import ModuleOp, NoneAttr, i64
+from xdsl.ir import SSAValue
 from xdsl.rewriter import Rewriter
 
 from xetl.dialects.base import Index, memref_type
@@ -157,10 +151,5 @@ def _view(
     strides: tuple[int, ...],
 ) -> SSAValue:
     """Memory under a memref that begins where its allocation does."""
-    shape = [size if isinstance(size, int) else DYNAMIC_INDEX for size in sizes]
-    known = offset if isinstance(offset, int) else None
-    element: Attribute = memref_type(base).element_type
-    type_ = MemRefType(element, shape, StridedLayoutAttr(strides, known))
-    return build.insert(
-        memref.ReinterpretCastOp(base, [offset], list(sizes), list(strides), type_)
-    )
+    how = offset, sizes, strides
+    return build.insert(memref.ReinterpretCastOp.of(base, *how, NoneAttr()))

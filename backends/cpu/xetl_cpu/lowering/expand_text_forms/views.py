@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, StridedLayoutAttr
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -122,10 +121,7 @@ def _init_tile(op: InitTileOp) -> None:
         start = w.plus(start, w.times(place, stride))
     pitch, shape = strides[-2:], [w.index(rows), w.index(columns)]
     pitch[op.result.type.order[0] - len(op.result.type.order)] = 1
-    layout = StridedLayoutAttr([s if isinstance(s, int) else None for s in pitch], None)
-    space, dynamic = source.type.memory_space, [DYNAMIC_INDEX, DYNAMIC_INDEX]
-    type_ = MemRefType(source.type.element_type, dynamic, layout, space)
-    matrix = memref.ReinterpretCastOp(source, [w.index(start)], shape, pitch, type_)
+    matrix = memref.ReinterpretCastOp.of(source, w.index(start), shape, pitch)
     tile = InitTileOp(w.insert(matrix), offsets[-2:], op.result.type, shape, pitch)
     replace_by(op, w.insert(tile))
 

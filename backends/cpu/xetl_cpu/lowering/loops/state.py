@@ -253,19 +253,7 @@ def reinterpret(
     """A rank-2 view of the allocation under ``base``."""
     owner = base.owner
     source = owner.operands[0] if isinstance(owner, memref.ReinterpretCastOp) else base
-    type_ = memref_type(source)
-
-    def static(values: tuple[Index, ...]) -> list[int]:
-        return [v if isinstance(v, int) else DYNAMIC_INDEX for v in values]
-
-    layout = StridedLayoutAttr(
-        [v if isinstance(v, int) else None for v in strides],
-        offset if isinstance(offset, int) else None,
-    )
-    result = MemRefType(type_.element_type, static(sizes), layout, type_.memory_space)
-    return build.insert(
-        memref.ReinterpretCastOp(source, [offset], list(sizes), list(strides), result)
-    )
+    return build.insert(memref.ReinterpretCastOp.of(source, offset, sizes, strides))
 
 
 def matrix_of(op: xetile.InitTileOp, build: Builder) -> Matrix:
