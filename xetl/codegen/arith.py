@@ -304,7 +304,9 @@ def _int_to_float(name: str) -> Emit:
         convert = getattr(em.builder, name)
         if is_narrow_float(type_):
             # Through f64, which holds every i32: one rounding in all.
-            exact = _exact_in_f64(em, source, name == "uitofp")
+            exact = source
+            if getattr(source.type, "element", source.type) == I64:
+                exact = shortened(em.builder, source, 12, 52, name == "uitofp")
             wide = _round_to_odd(em, convert(exact, like(source.type, F64)))
             em.set(op.results[0], narrow(em, wide, type_))
         else:
@@ -313,21 +315,21 @@ def _int_to_float(name: str) -> Emit:
     return emit
 
 
-def _exact_in_f64(em: Emitter, value: Value, is_unsigned: bool) -> Value:
-    """An integer that f64 holds, and that rounds to 16 bits as ``value`` does.
+def shortened(
+    b: Builder, value: Value, bits: int, exact: int, is_unsigned: bool
+) -> Value:
+    """An integer that a float holds, and that rounds to 16 bits as ``value`` does.
 
-    Of a large i64 the last bits say only that it lies between two numbers.
+    Where it has more than ``exact`` bits, the last ``bits`` of them say only that it
+    lies between two numbers.
     """
-    if getattr(value.type, "element", value.type) != I64:
-        return value
-    b, type_ = em.builder, value.type
-    low = b.and_(value, repeated(type_, 0xFFF))
+    type_, last = value.type, (1 << bits) - 1
+    low = b.and_(value, repeated(type_, last))
     some = b.icmp_signed("!=", low, repeated(type_, 0))
-    sticky = b.select(some, repeated(type_, 0x800), repeated(type_, 0))
-    cut = b.or_(b.and_(value, repeated(type_, ~0xFFF)), sticky)
-    # Numbers below 2**53 are exact as they are.
+    sticky = b.select(some, repeated(type_, 1 << (bits - 1)), repeated(type_, 0))
+    cut = b.or_(b.and_(value, repeated(type_, ~last)), sticky)
     shift = b.lshr if is_unsigned else b.ashr
-    high = shift(value, repeated(type_, 52))
+    high = shift(value, repeated(type_, exact))
     small = b.icmp_signed("==", high, repeated(type_, 0))
     if not is_unsigned:
         minus = b.icmp_signed("==", high, repeated(type_, -1))

@@ -10,7 +10,7 @@ from xdsl.ir import Operation, SSAValue
 from xetl.analysis.control_flow import constant_trips, yielded
 from xetl.codegen.emitter import EmitTable, Emitter, Strided, is_constant
 from xetl.codegen.memref import ACCESSES, accessed, compute_rows, refine
-from xetl.codegen.types import Value, ll
+from xetl.codegen.types import Value, append_blocks, ll
 from xetl.dialects.base import memref_type
 from xetl.dialects.memref_layout import constant_index, strides_of
 from xetl.dialects.upstream import arith, scf
@@ -23,9 +23,7 @@ def _for(em: Emitter, op: scf.ForOp) -> None:
     lower, upper, step, *inits = em.all(op.operands)
     compute_rows(em, op)
     before = b.block
-    head, inside, after = (
-        b.append_basic_block(f"for.{n}") for n in ("head", "body", "end")
-    )
+    head, inside, after = append_blocks(b, "for", "head", "body", "end")
     b.branch(head)
     b.position_at_end(head)
     induction = b.phi(lower.type)
@@ -116,7 +114,7 @@ def _if(em: Emitter, op: scf.IfOp) -> None:
     condition = em.get(op.condition)
     if is_constant(condition, 0) and not op.else_region.blocks:
         return
-    yes, no, after = (b.append_basic_block(f"if.{n}") for n in ("then", "else", "end"))
+    yes, no, after = append_blocks(b, "if", "then", "else", "end")
     b.cbranch(condition, yes, no)
     ends: list[tuple[ll.Block, list[Value]]] = []
     for block, region in ((yes, op.then_region), (no, op.else_region)):
@@ -141,9 +139,7 @@ def _while(em: Emitter, op: scf.WhileOp) -> None:
     b = em.builder
     inits = em.all(op.operands)
     before = b.block
-    head, inside, after = (
-        b.append_basic_block(f"while.{n}") for n in ("head", "body", "end")
-    )
+    head, inside, after = append_blocks(b, "while", "head", "body", "end")
     b.branch(head)
     b.position_at_end(head)
     carried = [_phi(em, init, before) for init in inits]

@@ -66,6 +66,11 @@ def declare(module: Module, name: str, result: Type, params: Sequence[Type]) -> 
     return ll.Function(module, ll.FunctionType(result, list(params)), name)
 
 
+def append_blocks(b: ll.IRBuilder, name: str, *parts: str) -> list[ll.Block]:
+    """New blocks behind all others, called ``name.part``."""
+    return [b.append_basic_block(f"{name}.{part}") for part in parts]
+
+
 def int_width(type_: Attribute) -> int:
     """Bits of an integer type; 0 of anything else."""
     return integer_width(type_) or 0

@@ -9,11 +9,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from xetl.backend import ArrayView
 from xetl.errors import LaunchError
 from xetl.imports import import_whole
 from xetl.language.dtypes import BY_NAME, DType
 from xetl.ops.recycling import in_order, new_array, new_tensor
+from xetl.runtime import overlap
 from xetl.runtime.arrays import locate, of_numpy
 from xetl.runtime.tensors import is_tensor, tensors_as_arrays
 from xetl.runtime.usm import DeviceNumbers, row_major
@@ -46,7 +46,7 @@ def as_numpy(obj: object, name: str) -> Numbers:
         help_ = "pass an array of rank 1 or more; a product by a number is `x * y`"
         raise LaunchError(problem, "X0805", help_)
     view = locate(obj, name)
-    found = np.asarray(_Memory(view)).view(view.dtype.numpy)
+    found = overlap.as_numpy(view).view(view.dtype.numpy)
     if view.memory is None:
         return found
     there = found.view(DeviceNumbers)
@@ -114,18 +114,3 @@ def new_result(
         make = partial(dpnp.empty, dtype=dtype.numpy, **where)
         return in_order(order or range(len(shape)), shape, make)
     return new_array(shape, dtype.numpy, order)
-
-
-class _Memory:
-    """A view as NumPy's array protocol states it."""
-
-    def __init__(self, view: ArrayView) -> None:
-        itemsize = view.dtype.itemsize
-        self._keep = view.obj
-        self.__array_interface__ = {
-            "version": 3,
-            "typestr": f"|u{itemsize}" if itemsize == 1 else f"<u{itemsize}",
-            "data": (view.address, view.readonly),
-            "shape": view.shape,
-            "strides": tuple(stride * itemsize for stride in view.strides),
-        }

@@ -135,6 +135,7 @@ class _Memory:
 
     def __init__(self, view: ArrayView) -> None:
         itemsize = view.dtype.itemsize
+        self._keep = view.obj
         self.__array_interface__ = {
             "version": 3,
             "typestr": f"|u{itemsize}" if itemsize == 1 else f"<u{itemsize}",
@@ -145,5 +146,5 @@ class _Memory:
 
 
 def as_numpy(view: ArrayView) -> np.ndarray[Any, Any]:
-    """The elements of a view as unsigned integers of their width."""
+    """The elements of a view as unsigned integers of their width; it keeps them."""
     return np.asarray(_Memory(view))

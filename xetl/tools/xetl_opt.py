@@ -105,21 +105,18 @@ def _arguments() -> argparse.ArgumentParser:
     parser.add_argument("file", help="a file, or - for standard input")
     parser.add_argument("-p", "--passes", default="", help="pass1,pass2{option=1}")
     parser.add_argument("--verify-stage", help="check the result against a stage")
-    parser.add_argument(
-        "--split-input-file",
-        action="store_true",
-        help="treat the parts between `// -----` lines as modules of their own",
-    )
-    parser.add_argument(
-        "--verify-diagnostics",
-        action="store_true",
-        help="print errors to standard output and exit with 0",
-    )
-    parser.add_argument("--generic", action="store_true", help="print the generic form")
-    parser.add_argument(
-        "--locations", action="store_true", help="print the location of each operation"
-    )
+    for flag, text in _FLAGS.items():
+        parser.add_argument(flag, action="store_true", help=text)
     return parser
+
+
+_FLAGS = {
+    "--split-input-file": "treat the parts between `// -----` lines as modules of "
+    "their own",
+    "--verify-diagnostics": "print errors to standard output and exit with 0",
+    "--generic": "print the generic form",
+    "--locations": "print the location of each operation",
+}
 
 
 def _run(

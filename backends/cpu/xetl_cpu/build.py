@@ -16,7 +16,7 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 
 from xetl.codegen.emitter import EmitTable, Strided, constant
-from xetl.codegen.types import I8, I64, PTR, Value, byte_width, ll
+from xetl.codegen.types import I8, I64, PTR, Value, append_blocks, byte_width, ll
 from xetl.dialects.base import ints_of, memref_type
 from xetl.errors import InternalError
 from xetl.imports import import_whole, late
@@ -68,10 +68,8 @@ def _use_what_is_brought(
     """Return ``-needed`` if it is too small or holds something else; set the header."""
     b = em.builder
     header = em.slot(PACKED, PTR)
-    check, compare, write, wrong, done = (
-        b.append_basic_block(f"packed.{name}")
-        for name in ("check", "compare", "write", "wrong", "done")
-    )
+    names = "check", "compare", "write", "wrong", "done"
+    check, compare, write, wrong, done = append_blocks(b, "packed", *names)
     b.cbranch(is_brought, check, done)
     b.position_at_end(check)
     is_small = b.icmp_signed("<", em.slot(PACKED_BYTES), needed)

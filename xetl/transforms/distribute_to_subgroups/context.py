@@ -20,7 +20,7 @@ from xetl.dialects.memref_layout import memory_space_of
 from xetl.dialects.upstream import arith, gpu, memref, scf
 from xetl.dialects.xetile import InitTileOp, TileType
 from xetl.dialects.xetile.types import SHARED
-from xetl.ir.builder import Builder
+from xetl.ir.builder import Builder, remade
 from xetl.language.distribution import Layout, rounds
 from xetl.transforms.diagnostics import refusal
 from xetl.transforms.propagate_wg_maps.map_attributes import is_map, is_matrix
@@ -222,12 +222,9 @@ def rebuilt(
     op: Operation, operands: Sequence[SSAValue], result_types: Sequence[Attribute]
 ) -> Operation:
     """The same operation on other operands, without maps."""
-    return type(op).create(
-        operands=operands,
-        result_types=result_types,
-        properties=without_maps(op.properties),
-        attributes=without_maps(op.attributes),
-    )
+    new = remade(op, operands, result_types)
+    keep_without_maps(new)
+    return new
 
 
 def is_private(value: SSAValue) -> bool:

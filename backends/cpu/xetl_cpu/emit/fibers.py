@@ -17,7 +17,7 @@ from __future__ import annotations
 from xdsl.ir import SSAValue
 
 from xetl.codegen.emitter import constant
-from xetl.codegen.types import I8, I64, PTR, Type, Value, ll
+from xetl.codegen.types import I8, I64, PTR, Type, Value, append_blocks, ll
 from xetl_cpu.dialect import BarrierOp, FibersOp
 from xetl_cpu.emit.emitter import KernelEmitter
 from xetl_cpu.emit.kernel import STACK_BYTES, buffer_bytes, lines, room_for
@@ -107,7 +107,7 @@ def _prepare(
 def _take_turns(em: KernelEmitter, board: Value, count: int) -> None:
     """Rounds over all fibers until a round resumes none."""
     b = em.builder
-    again, after = (b.append_basic_block(f"round.{n}") for n in ("next", "end"))
+    again, after = append_blocks(b, "round", "next", "end")
     b.branch(again)
     b.position_at_end(again)
     zero = constant(0)

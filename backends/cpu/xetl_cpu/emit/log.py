@@ -14,7 +14,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from xetl.codegen.arith import as_word
 from xetl.codegen.emitter import constant
-from xetl.codegen.types import I64, Value, memory_type
+from xetl.codegen.types import I64, Value, append_blocks, memory_type
 from xetl.dialects.base import ints_of
 from xetl.dialects.kinds_of_types import is_vector
 from xetl.runtime.log import FAILED, HEADER_WORDS, LOG_WORDS, make_entry
@@ -50,12 +50,12 @@ def emit_log(em: KernelEmitter, op: LogOp) -> None:
     b = em.builder
     after = None
     if op.condition is not None:
-        failed, after = (b.append_basic_block(f"check.{n}") for n in ("no", "yes"))
+        failed, after = append_blocks(b, "check", "no", "yes")
         b.cbranch(em.get(op.condition), after, failed)
         b.position_at_end(failed)
     words = HEADER_WORDS + sum(prod(_shape(type_) or [1]) for type_ in op.types.data)
     first = b.atomic_rmw("add", em.log, constant(words), "monotonic")
-    write, done = (b.append_basic_block(f"log.{n}") for n in ("write", "end"))
+    write, done = append_blocks(b, "log", "write", "end")
     fits = b.icmp_signed("<=", b.add(first, words), LOG_WORDS)
     b.cbranch(fits, write, done)
     b.position_at_end(write)

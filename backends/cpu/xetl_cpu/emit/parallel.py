@@ -29,7 +29,7 @@ from xetl.codegen.division import or_one
 from xetl.codegen.emitter import EmitTable, Emitter, constant
 from xetl.codegen.scf import TABLE as CONTROL
 from xetl.codegen.scf import captured, flatten, rebuild
-from xetl.codegen.types import Value, ll
+from xetl.codegen.types import Value, append_blocks, ll
 from xetl.dialects.kinds_of_types import is_vector
 from xetl.dialects.upstream import memref, scf
 from xetl.dialects.walk import operations_in
@@ -90,7 +90,7 @@ def _check_workspace(em: KernelEmitter) -> None:
     scratch = b.mul(em.slot(THREADS), _stride(em))
     needed = b.add(em.used, scratch)
     is_small = b.icmp_signed(">", needed, em.slot(WORKSPACE_BYTES))
-    small, enough = (b.append_basic_block(f"workspace.{n}") for n in ("small", "ok"))
+    small, enough = append_blocks(b, "workspace", "small", "ok")
     b.cbranch(is_small, small, enough)
     b.position_at_end(small)
     b.ret(needed)
@@ -159,10 +159,8 @@ def _fork(
     b.store(constant(0), args)
     b.store(threads, dims)
     b.store(constant(1), steps)
-    here, ask, alone, fork, after = (
-        b.append_basic_block(f"tasks.{n}")
-        for n in ("here", "ask", "alone", "fork", "end")
-    )
+    names = "here", "ask", "alone", "fork", "end"
+    here, ask, alone, fork, after = append_blocks(b, "tasks", *names)
     b.cbranch(b.icmp_signed("==", threads, 1), here, ask)
     b.position_at_end(ask)
     pool = em.slot(POOL, PTR)
@@ -313,10 +311,8 @@ def _take_trips(
     short trips from overlapping.
     """
     b = inner.builder
-    take, begin, run, following, after = (
-        b.append_basic_block(f"trip.{n}")
-        for n in ("take", "first", "run", "next", "end")
-    )
+    names = "take", "first", "run", "next", "end"
+    take, begin, run, following, after = append_blocks(b, "trip", *names)
     trip, *places = (b.stack_words(1) for _ in range(1 + len(op.body.block.args)))
     b.branch(take)
     b.position_at_end(take)

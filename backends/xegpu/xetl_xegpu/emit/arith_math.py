@@ -104,7 +104,9 @@ def _int_to_float(name: str) -> Emit:
             plain(em, op)
             return
         convert = getattr(em.builder, name)
-        exact = _exact_in_f32(em, source, name == "uitofp")
+        exact = source
+        if width == I32.width:
+            exact = core.shortened(em.builder, source, 8, 23, name == "uitofp")
         wide = convert(exact, like(source.type, F32))
         em.set(op.results[0], narrow(em, wide, op.results[0].type))
 
@@ -120,26 +122,6 @@ def _bool_to_float(em: KernelEmitter, op: Operation, one: float) -> None:
     numbers = (repeated(wide, one), repeated(wide, 0.0))
     chosen = em.builder.select(em.get(op.operands[0]), *numbers)
     em.set(op.results[0], narrow(em, chosen, type_) if is_narrow else chosen)
-
-
-def _exact_in_f32(em: KernelEmitter, value: Value, is_unsigned: bool) -> Value:
-    """An integer that f32 holds, and that rounds to 16 bits as ``value`` does.
-
-    Of a large i32 the last 8 bits say only that it lies between two numbers.
-    """
-    b, type_ = em.builder, value.type
-    if getattr(type_, "element", type_).width < I32.width:
-        return value
-    some = b.icmp_signed("!=", b.and_(value, repeated(type_, 0xFF)), repeated(type_, 0))
-    sticky = b.select(some, repeated(type_, 0x80), repeated(type_, 0))
-    cut = b.or_(b.and_(value, repeated(type_, ~0xFF)), sticky)
-    # Numbers below 2**23 are exact as they are.
-    shift = b.lshr if is_unsigned else b.ashr
-    high = shift(value, repeated(type_, 23))
-    small = b.icmp_signed("==", high, repeated(type_, 0))
-    if not is_unsigned:
-        small = b.or_(small, b.icmp_signed("==", high, repeated(type_, -1)))
-    return b.select(small, value, cut)
 
 
 def _trunci(em: KernelEmitter, op: arith.TrunciOp) -> None:
