@@ -167,12 +167,8 @@ class Call:
         """A parameter that must be an int known when compiling."""
         value = self.constant(name, "an int")
         if not isinstance(value, int) or isinstance(value, bool):
-            raise self.error(
-                "X0305",
-                f"`{name}` of `{self.name}` must be an int",
-                name,
-                label=f"is {describe(value)}",
-            )
+            problem = f"`{name}` of `{self.name}` must be an int"
+            raise self.error("X0305", problem, name, label=f"is {describe(value)}")
         return value
 
     def number(self, name: str) -> Value:
@@ -344,12 +340,8 @@ def _check_keyword(
             or f"its parameters are {', '.join(known)}",
         )
     if keyword in bound:
-        raise ctx.error(
-            "X0105",
-            f"`{name}` is given `{keyword}` twice",
-            arg.node,
-            label="already given by position",
-        )
+        problem = f"`{name}` is given `{keyword}` twice"
+        raise ctx.error("X0105", problem, arg.node, label="already given by position")
 
 
 def _count(number: int) -> str:

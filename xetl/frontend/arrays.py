@@ -104,10 +104,8 @@ def _check_indices(ctx: Context, array: Array, indices: Sequence[Arg]) -> None:
 def check_count(ctx: Context, array: Array, count: int) -> None:
     """Refuse more indices than an array has dims."""
     if count > array.rank:
-        raise ctx.error(
-            "X0206",
-            f"`{array.name}` has rank {array.rank}, but {count} indices are given",
-        )
+        problem = f"`{array.name}` has rank {array.rank}, but {count} indices are given"
+        raise ctx.error("X0206", problem)
 
 
 def store_scalar(

@@ -131,11 +131,8 @@ def _subscript(ctx: Context, node: ast.Subscript) -> Value:
     if isinstance(owner, Vector):
         return _index_vector(ctx, owner, node)
     if isinstance(owner, Tile):
-        raise ctx.error(
-            "X0303",
-            "a tile has no elements: it says where they are",
-            help="load it first: xetile.load_tile(...)",
-        )
+        problem = "a tile has no elements: it says where they are"
+        raise ctx.error("X0303", problem, help="load it first: xetile.load_tile(...)")
     if isinstance(owner, Array):
         return _index_array(ctx, owner, node.slice)
     return _index_constant(ctx, owner, node)
@@ -166,11 +163,8 @@ def _index_constant(ctx: Context, owner: Value, node: ast.Subscript) -> Value:
             read(ctx, node, lambda: ctx.reads.item(owner, index), *_NO_ELEMENT)
         )
     except (IndexError, KeyError):
-        raise ctx.error(
-            "X0205",
-            f"`{ctx.frame.text(node.value)}` has no element {index!r}",
-            label=f"it is {describe(owner)}",
-        ) from None
+        problem = f"`{ctx.frame.text(node.value)}` has no element {index!r}"
+        raise ctx.error("X0205", problem, label=f"it is {describe(owner)}") from None
     except TypeError:
         raise ctx.error(
             "X0303", f"{describe(owner)} cannot be indexed like this"
@@ -183,12 +177,8 @@ def _constant_index(ctx: Context, node: ast.expr) -> Value:
         return slice(*(None if p is None else _constant_index(ctx, p) for p in parts))
     value = ctx.evaluate(node)
     if not is_constant(value):
-        raise ctx.error(
-            "X0305",
-            "an index of a tuple must be known when compiling",
-            node,
-            label=f"is {describe(value)}",
-        )
+        problem = "an index of a tuple must be known when compiling"
+        raise ctx.error("X0305", problem, node, label=f"is {describe(value)}")
     return value
 
 

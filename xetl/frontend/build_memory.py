@@ -33,12 +33,8 @@ def _padding(call: Call, dtype: DType) -> Attribute | None:
     if value == 0:
         return None
     if isinstance(value, float) and not dtype.is_float:
-        raise call.error(
-            "X0305",
-            f"the padding of {dtype} must be an int",
-            "padding",
-            label=f"is {describe(value)}",
-        )
+        problem = f"the padding of {dtype} must be an int"
+        raise call.error("X0305", problem, "padding", label=f"is {describe(value)}")
     wraps = not (dtype.is_float or dtype.is_bool)  # a bool has a number's truth
     if wraps and not -1 << dtype.bits - 1 <= value < 1 << dtype.bits:
         raise call.error(

@@ -187,11 +187,8 @@ def _precision(call: Call, dtype: DType) -> str | None:
             help='precisions are None, "tf32" and "bf16x3"',
         )
     if value is not None and dtype != f32:
-        raise call.error(
-            "X0314",
-            f'`precision="{value}"` is for f32 operands, not {dtype}',
-            "precision",
-        )
+        problem = f'`precision="{value}"` is for f32 operands, not {dtype}'
+        raise call.error("X0314", problem, "precision")
     return value
 
 

@@ -137,11 +137,8 @@ def inner_blocks(call: Call, shape: Shape) -> Shape:
             label=f"is {list(blocks)} for {show_shape(shape)}",
         )
     if any(extent % block for extent, block in zip(shape, blocks, strict=True)):
-        raise call.error(
-            "X0204",
-            f"blocks of {show_shape(blocks)} do not divide {show_shape(shape)}",
-            "inner_blocks",
-        )
+        problem = f"blocks of {show_shape(blocks)} do not divide {show_shape(shape)}"
+        raise call.error("X0204", problem, "inner_blocks")
     return blocks
 
 
@@ -175,11 +172,8 @@ def _init_tile(call: Call) -> Tile:
     if indices is not None and call.value("shape") is None:
         return _scatter_tile(call, indices)
     if call.value("shape") is None:
-        raise call.error(
-            "X0204",
-            "`init_tile` misses its argument `shape`",
-            help="only a scatter tile, made with a vector of indices, needs none",
-        )
+        help_ = "only a scatter tile, made with a vector of indices, needs none"
+        raise call.error("X0204", "`init_tile` misses its argument `shape`", help=help_)
     base, dtype, space = _block_base(call)
     shape = call.shape("shape")
     offsets = _offsets(call, shape)

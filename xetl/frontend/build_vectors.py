@@ -74,11 +74,8 @@ def _arange(call: Call) -> Vector:
     if call.value("stop") is not None:
         start, stop = stop, call.constant_int("stop")
     if stop <= start:
-        raise call.error(
-            "X0204",
-            f"`arange` from {start} to {stop} is empty",
-            help="a vector has one element at least",
-        )
+        problem = f"`arange` from {start} to {stop} is empty"
+        raise call.error("X0204", problem, help="a vector has one element at least")
     return _with_map(call, arange(call.ctx, start, stop))
 
 

@@ -214,12 +214,8 @@ def _round(ctx: Context, given: Given, node: ast.Call) -> Value:
     _check_count(ctx, "round", given, 1)
     arg = given.positional[0]
     if not isinstance(arg.value, Scalar):
-        raise ctx.error(
-            "X0303",
-            f"`round` of Python takes numbers, not {describe(arg.value)}",
-            arg.node,
-            help="use xetile.round",
-        )
+        problem = f"`round` of Python takes numbers, not {describe(arg.value)}"
+        raise ctx.error("X0303", problem, arg.node, help="use xetile.round")
     if arg.value.kind != "float":
         return Scalar(to_int(ctx, arg.value), "int")
     whole = ctx.emit(math.RoundevenOp(arg.value.ssa))

@@ -34,11 +34,8 @@ from xetl.language.dtypes import DType, f32, f64, i1, i64
 def transpose_vector(ctx: Context, value: Vector) -> Vector:
     """The vector with its axes swapped; a rank-1 vector is its own transpose."""
     if len(value.shape) > 2:
-        raise ctx.error(
-            "X0210",
-            f"`.T` swaps the axes of a matrix, not of {show_shape(value.shape)}",
-            help="unpack it first: xetile.tile_unpack(v)",
-        )
+        problem = f"`.T` swaps the axes of a matrix, not of {show_shape(value.shape)}"
+        raise ctx.error("X0210", problem, help="unpack it first: xetile.tile_unpack(v)")
     if len(value.shape) == 1:
         return value
     result = ctx.emit(xetile.TileTransposeOp(value.ssa))
@@ -295,11 +292,8 @@ def invert(ctx: Context, value: Value) -> Value:
         ones = splat(ctx, flip, value.shape, value.dtype).ssa
         flipped = ctx.emit(arith.XoriOp(value.ssa, ones))
         return Vector(flipped, value.shape, value.dtype)
-    raise ctx.error(
-        "X0304",
-        f"`~` is not defined on {describe(value)}",
-        help="it takes integers and masks",
-    )
+    problem = f"`~` is not defined on {describe(value)}"
+    raise ctx.error("X0304", problem, help="it takes integers and masks")
 
 
 def absolute(ctx: Context, value: Value) -> Value:

@@ -345,9 +345,5 @@ def unsupported(ctx: Context, node: ast.AST) -> CompileError:
     name = type(node).__name__
     what, advice = _UNSUPPORTED.get(name, (f"`{name}` syntax", None))
     verb = "is" if what.startswith("`") and what.endswith("`") else "are"
-    return ctx.error(
-        "X0402",
-        f"{what} {verb} not part of the kernel language",
-        node,
-        help=advice,
-    )
+    problem = f"{what} {verb} not part of the kernel language"
+    return ctx.error("X0402", problem, node, help=advice)

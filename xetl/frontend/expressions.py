@@ -362,11 +362,8 @@ def _formatted(ctx: Context, node: ast.FormattedValue) -> Value:
     value = ctx.evaluate(node.value)
     spec = ctx.evaluate(node.format_spec) if node.format_spec is not None else ""
     if spec and not isinstance(value, Scalar) and not is_constant(value):
-        raise ctx.error(
-            "X0315",
-            f"{describe(value)} is printed as it is: only numbers take a format",
-            help="write `{}` without a format",
-        )
+        problem = f"{describe(value)} is printed as it is: only numbers take a format"
+        raise ctx.error("X0315", problem, help="write `{}` without a format")
     if isinstance(spec, Text):
         raise ctx.error("X0315", "this format is known at run time only")
     if isinstance(value, Scalar | Vector):

@@ -167,11 +167,8 @@ def _compile_body(ctx: Context, node: FunctionNode) -> None:
     except XetlError:
         raise
     except RecursionError:
-        raise ctx.error(
-            "X0408",
-            "this is nested too deeply",
-            help="compute parts of it in lines of their own",
-        ) from None
+        help_ = "compute parts of it in lines of their own"
+        raise ctx.error("X0408", "this is nested too deeply", help=help_) from None
     except Exception as problem:
         # Ours, not the user's; still, his line is where to look.
         error = InternalError(

@@ -66,12 +66,8 @@ def _step(ctx: Context, item: ast.Slice) -> int:
     step = ctx.evaluate(item.step)
     if isinstance(step, int) and step != 0:
         return step
-    raise ctx.error(
-        "X0305",
-        "the step of a slice is a number known when compiling, and not 0",
-        item.step,
-        label=f"is {describe(step)}",
-    )
+    problem = "the step of a slice is a number known when compiling, and not 0"
+    raise ctx.error("X0305", problem, item.step, label=f"is {describe(step)}")
 
 
 def _bound(ctx: Context, node: ast.expr | None) -> Index | None:

@@ -177,11 +177,8 @@ def _is_done_once(op: Operation) -> bool:
 
 def _refuse_call(d: Distributor, op: Operation) -> None:
     """What is not inlined may do anything, once or as often as there are subgroups."""
-    raise refusal(
-        op,
-        "a kernel of workgroups cannot call this function",
-        "write what it does in the kernel: it calls itself, or has several blocks",
-    )
+    help_ = "write what it does in the kernel: it calls itself, or has several blocks"
+    raise refusal(op, "a kernel of workgroups cannot call this function", help_)
 
 
 def _drop(d: Distributor, op: Operation) -> None:
@@ -219,11 +216,8 @@ class DistributeToSubgroupsPass(Pass):
 
     def _distribute(self, function: Operation, body: Region) -> None:
         if any(is_distributed(argument) for argument in body.blocks[0].args):
-            raise refusal(
-                function,
-                "a kernel of workgroups takes arrays and scalars",
-                "load what it works on in the kernel",
-            )
+            problem = "a kernel of workgroups takes arrays and scalars"
+            raise refusal(function, problem, "load what it works on in the kernel")
         rows, columns = subgroups_of(body)
         allocations = operations_in(body, memref.AllocOp, memref.AllocaOp)
         left = self.slm_limit - sum(map(shared_bytes, allocations))

@@ -67,11 +67,8 @@ def _check(kernel: gpu.FuncOp, device: Device) -> None:
         if problem is not None:
             raise refusal(op, problem, "docs/design/0005-xegpu.md says where to look")
         if not all(map(_is_followed, _layouts_of(op))):
-            raise refusal(
-                op,
-                "no message spreads a block as its layout says",
-                f"give `lane_layout = [1, {SUBGROUP_SIZE}]`, `lane_data = [1, 1]`",
-            )
+            help_ = f"give `lane_layout = [1, {SUBGROUP_SIZE}]`, `lane_data = [1, 1]`"
+            raise refusal(op, "no message spreads a block as its layout says", help_)
 
 
 def _layouts_of(op: Operation) -> Iterator[Attribute]:

@@ -148,11 +148,8 @@ def _rule_of(lanes: Lanes, op: Operation) -> _Rule:
     if rule is None and op.name.startswith(("arith.", "math.")):
         return arithmetic.compute
     if rule is None:
-        raise lanes.refuse(
-            op,
-            f"`{op.name}` has no form for lanes",
-            "docs/design/0005-xegpu.md lists what may stand at stage `xegpu`",
-        )
+        help_ = "docs/design/0005-xegpu.md lists what may stand at stage `xegpu`"
+        raise lanes.refuse(op, f"`{op.name}` has no form for lanes", help_)
     return rule
 
 
@@ -277,11 +274,8 @@ def _argument(lanes: Lanes, argument: SSAValue) -> None:
     type_ = memref_type(argument)
     layout, strides = type_.layout, strides_of(type_)
     if is_shared(type_) or strides is None:
-        raise lanes.refuse(
-            lanes.source,
-            f"the host cannot pass an argument of type {type_}",
-            "take global memory that has strides",
-        )
+        problem = f"the host cannot pass an argument of type {type_}"
+        raise lanes.refuse(lanes.source, problem, "take global memory that has strides")
     address = _next(lanes, i64)
     sizes: list[Index] = [
         _index(lanes) if size == DYNAMIC_INDEX else size for size in type_.get_shape()

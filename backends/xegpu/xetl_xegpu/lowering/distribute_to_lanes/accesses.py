@@ -270,11 +270,8 @@ def store_nd(lanes: Lanes, op: StoreNdOp) -> None:
         rows = length_of(piece)
         shape = simt.BlockShape(bits, rows, columns)
         if not _fits(shape, (rows,), bits_of(layout.element)):
-            raise lanes.refuse(
-                op,
-                f"16 lanes do not hold {op.value.type} as one message takes it",
-                "store blocks of 16 columns",
-            )
+            problem = f"16 lanes do not hold {op.value.type} as one message takes it"
+            raise lanes.refuse(op, problem, "store blocks of 16 columns")
         items = recast(lanes, piece, IntegerType(shape.item_bits))
         surface = _surface(lanes, op, down=down)
         how = _how(lanes, op, surface, "store")
@@ -310,11 +307,8 @@ def _places(
         return Places(memory_of(lanes, op, base), lanes.one(offsets))
     known = lanes.places.get(base)
     if known is None:
-        raise lanes.refuse(
-            op,
-            "a loop or a branch cannot carry this descriptor",
-            "carry the offsets, and describe the places where they are used",
-        )
+        help_ = "carry the offsets, and describe the places where they are used"
+        raise lanes.refuse(op, "a loop or a branch cannot carry this descriptor", help_)
     return known
 
 
@@ -327,11 +321,8 @@ def _address(
 ) -> tuple[Memory, SSAValue]:
     """The memory, and where in it this lane's element is."""
     if shape_of(value.type) not in ((), (LANES,)):
-        raise lanes.refuse(
-            op,
-            f"16 lanes access one element each, not {value.type}",
-            "use `vector<16xT>`, without `chunk_size`",
-        )
+        problem = f"16 lanes access one element each, not {value.type}"
+        raise lanes.refuse(op, problem, "use `vector<16xT>`, without `chunk_size`")
     places = _places(lanes, op, base, offsets)
     width = byte_width(element_type(value.type))
     memory = places.memory
@@ -374,11 +365,8 @@ def create_mem_desc(lanes: Lanes, op: CreateMemDescOp) -> None:
     matrix = op.mem_desc.type
     assert isinstance(matrix, MemDescType)
     if matrix.block is not None:
-        raise lanes.refuse(
-            op,
-            "a matrix in shared memory has no blocks here",
-            "leave `block` out of its `mem_layout`",
-        )
+        problem = "a matrix in shared memory has no blocks here"
+        raise lanes.refuse(op, problem, "leave `block` out of its `mem_layout`")
     lanes.memories[op.mem_desc] = Memory(
         memory.address, matrix.shape, matrix.strides, matrix.element_type, shared=True
     )

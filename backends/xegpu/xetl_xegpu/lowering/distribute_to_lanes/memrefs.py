@@ -89,11 +89,8 @@ def memory_of(lanes: Lanes, op: Operation, base: SSAValue) -> Memory:
     if base in lanes.memories:
         return lanes.memories[base]
     if is_memref(base.type):
-        raise lanes.refuse(
-            op,
-            "this memory is not known before the kernel runs",
-            "use an argument, or an allocation, in the loop and the branch itself",
-        )
+        help_ = "use an argument, or an allocation, in the loop and the branch itself"
+        raise lanes.refuse(op, "this memory is not known before the kernel runs", help_)
     return Memory(lanes.one(base), (), (1,), i64)
 
 
@@ -111,11 +108,8 @@ def static_layout(
     """Sizes and strides of a type that says them."""
     strides = strides_of(type_)
     if strides is None or None in strides or DYNAMIC_INDEX in type_.get_shape():
-        raise lanes.refuse(
-            op,
-            f"the sizes and strides of {type_} are not known",
-            "give it a static shape",
-        )
+        problem = f"the sizes and strides of {type_} are not known"
+        raise lanes.refuse(op, problem, "give it a static shape")
     return type_.get_shape(), tuple(stride for stride in strides if stride is not None)
 
 
@@ -123,11 +117,8 @@ def allocate(lanes: Lanes, op: memref.AllocOp) -> None:
     """A place of its own in the workgroup's memory."""
     type_ = memref_type(op.result)
     if not is_shared(type_):
-        raise lanes.refuse(
-            op,
-            "a kernel cannot allocate global memory",
-            "allocate in memory space 3, the workgroup's",
-        )
+        problem = "a kernel cannot allocate global memory"
+        raise lanes.refuse(op, problem, "allocate in memory space 3, the workgroup's")
     sizes, strides = static_layout(lanes, op, type_)
     start = -(-lanes.local_bytes // _ALIGNMENT) * _ALIGNMENT
     lanes.local_bytes = start + prod(sizes) * byte_width(type_.element_type)

@@ -205,11 +205,8 @@ def init(lanes: Lanes, op: InitNbarrierOp) -> None:
             "give constants for its number and for how many subgroups meet",
         )
     if not 0 < count <= lanes.subgroups:
-        raise lanes.refuse(
-            op,
-            f"{count} subgroups meet at this named barrier, of {lanes.subgroups}",
-            f"let 1 to {lanes.subgroups} subgroups meet",
-        )
+        problem = f"{count} subgroups meet at this named barrier, of {lanes.subgroups}"
+        raise lanes.refuse(op, problem, f"let 1 to {lanes.subgroups} subgroups meet")
     for use in op.result.uses:
         if not isinstance(use.operation, NbarrierArriveOp | NbarrierWaitOp):
             raise _refuse_carried(lanes, use.operation)
@@ -380,8 +377,5 @@ def _barrier(lanes: Lanes, op: Turn) -> NamedBarrier:
 
 
 def _refuse_carried(lanes: Lanes, op: Operation) -> Exception:
-    return lanes.refuse(
-        op,
-        "a loop or a branch cannot carry a named barrier",
-        "use what `init_nbarrier` gives, in the loop and the branch itself",
-    )
+    help_ = "use what `init_nbarrier` gives, in the loop and the branch itself"
+    return lanes.refuse(op, "a loop or a branch cannot carry a named barrier", help_)

@@ -400,8 +400,5 @@ class Lanes(Builder):
                 f"a loop or a branch cannot carry {value.type}",
                 "carry the offsets, and describe the memory where it is used",
             )
-        return self.refuse(
-            op,
-            f"no lane can hold its part of {value.type}",
-            "write `vector<hx16xT>`, h 1, 2, 4 or 8: a lane holds a column of it",
-        )
+        help_ = "write `vector<hx16xT>`, h 1, 2, 4 or 8: a lane holds a column of it"
+        return self.refuse(op, f"no lane can hold its part of {value.type}", help_)
