@@ -14,7 +14,6 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, VectorTyp
 from xdsl.ir import Attribute, Dialect, TypedAttribute
 from xdsl.irdl import operand_def, opt_prop_def, prop_def, result_def
 from xdsl.traits import ConstantLike, Pure
-from xdsl.utils.exceptions import VerifyException
 
 from ..base import (
     check,
@@ -394,11 +393,8 @@ class SelectOp(XetlOp, name="arith.select", traits=[Pure(), Elementwise()]):
     def verify_(self) -> None:
         """Check that the condition is i1 or of the values' shape."""
         type_, condition = self.result.type, self.condition.type
-        if condition not in (i1, boolean_like(type_)):
-            raise VerifyException(
-                f"the condition must be i1 or i1 of shape {shape_of(type_)}, found"
-                f" {condition}"
-            )
+        text = "the condition must be i1 or i1 of shape {}, found {}"
+        check(condition in (i1, boolean_like(type_)), text, shape_of(type_), condition)
 
 
 Arith = Dialect(

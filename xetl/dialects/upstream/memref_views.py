@@ -341,10 +341,8 @@ class ExpandShapeOp(_ReshapeOp, name="memref.expand_shape", traits=[Pure()]):
         """Check the groups and the shape."""
         self.verify_lists()
         _check_groups(self.groups, memref_type(self.result), memref_type(self.src))
-        if len(self.sizes) != memref_type(self.result).get_num_dims():
-            raise VerifyException(
-                f"expected an extent for each dimension of {self.result.type}"
-            )
+        fits = len(self.sizes) == memref_type(self.result).get_num_dims()
+        check(fits, "expected an extent for each dimension of {}", self.result.type)
 
 
 class AssumeAlignmentOp(XetlOp, name="memref.assume_alignment", traits=[Pure()]):

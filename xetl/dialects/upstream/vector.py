@@ -115,12 +115,8 @@ class StepOp(XetlOp, name="vector.step", traits=[Pure()]):
     def verify_(self) -> None:
         """Check that the result is a vector of index, rank 1."""
         found = self.result.type
-        if not (
-            found.get_num_dims() == 1 and isinstance(found.element_type, IndexType)
-        ):
-            raise VerifyException(
-                f"vector.step gives a vector of index of rank 1, found {found}"
-            )
+        fits = found.get_num_dims() == 1 and isinstance(found.element_type, IndexType)
+        check(fits, "vector.step gives a vector of index of rank 1, found {}", found)
 
 
 def _permuted(source: Attribute, permutation: Attribute) -> Attribute:
@@ -205,10 +201,8 @@ def _check_position(
     expected = _part_type(source, len(position))
     # MLIR also allows a vector of one element where a scalar would do.
     one = VectorType(source.element_type, [1])
-    if part not in (expected, one):
-        raise VerifyException(
-            f"at {len(position)} indices of {source} is {expected}, found {part}"
-        )
+    text = "at {} indices of {} is {}, found {}"
+    check(part in (expected, one), text, len(position), source, expected, part)
 
 
 class InsertOp(XetlOp, name="vector.insert", traits=[Pure()]):

@@ -38,10 +38,8 @@ from ..type_rules import like
 
 
 def _check_mask_type(type_: VectorType[Attribute], bounds: int) -> None:
-    if not (type_.element_type == i1 and type_.get_num_dims() == bounds):
-        raise VerifyException(
-            f"expected a vector of i1 of rank {bounds}, found {type_}"
-        )
+    fits = type_.element_type == i1 and type_.get_num_dims() == bounds
+    check(fits, "expected a vector of i1 of rank {}, found {}", bounds, type_)
 
 
 class CreateMaskOp(XetlOp, name="vector.create_mask", traits=[Pure()]):

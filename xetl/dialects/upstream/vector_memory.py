@@ -6,6 +6,7 @@ Source: MLIR, `vector` dialect.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from xdsl.dialects.builtin import (
     AffineMapAttr,
@@ -51,7 +52,18 @@ def _mask_of(vector: Attribute) -> Attribute:
     return VectorType(i1, shape_of(vector))
 
 
-class LoadOp(XetlOp, name="vector.load", traits=[MemoryReadEffect()]):
+class _Access(XetlOp):
+    """Moves the vector ``MOVED`` from or to the memref ``base``, at ``indices``."""
+
+    MOVED = "result"
+
+    def verify_(self) -> None:
+        """Check indices and element type."""
+        op: Any = self
+        check_base(op.base, op.indices, getattr(op, self.MOVED).type)
+
+
+class LoadOp(_Access, name="vector.load", traits=[MemoryReadEffect()]):
     """Consecutive elements of the last dimension(s); all must lie inside."""
 
     base = operand_def(MemRefType)
@@ -64,13 +76,11 @@ class LoadOp(XetlOp, name="vector.load", traits=[MemoryReadEffect()]):
         "$base custom<Indices>($indices) attr-dict `:` type($base) `,` type($result)"
     )
 
-    def verify_(self) -> None:
-        """Check indices and element type."""
-        check_base(self.base, self.indices, self.result.type)
 
-
-class StoreOp(XetlOp, name="vector.store", traits=[MemoryWriteEffect()]):
+class StoreOp(_Access, name="vector.store", traits=[MemoryWriteEffect()]):
     """Write consecutive elements; all must lie inside."""
+
+    MOVED = "value"
 
     value = operand_def(VectorType)
     base = operand_def(MemRefType)
@@ -83,12 +93,8 @@ class StoreOp(XetlOp, name="vector.store", traits=[MemoryWriteEffect()]):
         "type($value)"
     )
 
-    def verify_(self) -> None:
-        """Check indices and element type."""
-        check_base(self.base, self.indices, self.value.type)
 
-
-class MaskedloadOp(XetlOp, name="vector.maskedload", traits=[MemoryReadEffect()]):
+class MaskedloadOp(_Access, name="vector.maskedload", traits=[MemoryReadEffect()]):
     """Elements where the mask is set, else those of ``pass_thru``."""
 
     base = operand_def(MemRefType)
@@ -103,13 +109,11 @@ class MaskedloadOp(XetlOp, name="vector.maskedload", traits=[MemoryReadEffect()]
         "type($base) `,` type($mask) `,` type($pass_thru) `into` type($result)"
     )
 
-    def verify_(self) -> None:
-        """Check indices and element type."""
-        check_base(self.base, self.indices, self.result.type)
 
-
-class MaskedstoreOp(XetlOp, name="vector.maskedstore", traits=[MemoryWriteEffect()]):
+class MaskedstoreOp(_Access, name="vector.maskedstore", traits=[MemoryWriteEffect()]):
     """Write the elements where the mask is set."""
+
+    MOVED = "value"
 
     base = operand_def(MemRefType)
     indices = var_operand_def(IndexType)
@@ -122,12 +126,8 @@ class MaskedstoreOp(XetlOp, name="vector.maskedstore", traits=[MemoryWriteEffect
         "type($base) `,` type($mask) `,` type($value)"
     )
 
-    def verify_(self) -> None:
-        """Check indices and element type."""
-        check_base(self.base, self.indices, self.value.type)
 
-
-class GatherOp(XetlOp, name="vector.gather", traits=[MemoryReadEffect()]):
+class GatherOp(_Access, name="vector.gather", traits=[MemoryReadEffect()]):
     """Elements at ``index_vec`` from the base, where the mask is set."""
 
     base = operand_def(MemRefType)
@@ -146,7 +146,7 @@ class GatherOp(XetlOp, name="vector.gather", traits=[MemoryReadEffect()]):
 
     def verify_(self) -> None:
         """Check indices, element type and the shape of `index_vec`."""
-        check_base(self.base, self.indices, self.result.type)
+        super().verify_()
         shape = self.result.type.get_shape()
         if vector_type(self.index_vec).get_shape() != shape:
             raise VerifyException(
@@ -154,8 +154,10 @@ class GatherOp(XetlOp, name="vector.gather", traits=[MemoryReadEffect()]):
             )
 
 
-class ScatterOp(XetlOp, name="vector.scatter", traits=[MemoryWriteEffect()]):
+class ScatterOp(_Access, name="vector.scatter", traits=[MemoryWriteEffect()]):
     """Write elements at ``index_vec`` from the base, where the mask is set."""
+
+    MOVED = "value"
 
     base = operand_def(MemRefType)
     indices = var_operand_def(IndexType)
@@ -169,10 +171,6 @@ class ScatterOp(XetlOp, name="vector.scatter", traits=[MemoryWriteEffect()]):
         "attr-dict `:` type($base) `,` type($index_vec) `,` type($mask) `,` "
         "type($value)"
     )
-
-    def verify_(self) -> None:
-        """Check indices and element type."""
-        check_base(self.base, self.indices, self.value.type)
 
 
 def minor_identity(memory_rank: int, vector_rank: int) -> AffineMapAttr:

@@ -77,10 +77,8 @@ class _TextOp(XetlOp, traits=READS_AND_WRITES):
         if wrong is not None:
             raise VerifyException(f"value {wrong[0]} of {text}: {wrong[1]}")
         positions = ints_of(self.unsigned)
-        if not all(0 <= position < found for position in positions):
-            raise VerifyException(
-                f"`unsigned` names values that are not there: {list(positions)}"
-            )
+        fits = all(0 <= position < found for position in positions)
+        check(fits, "`unsigned` names values that are not there: {}", list(positions))
 
 
 _TEXT = "$template (`(` $arguments^ `)`)? attr-dict (`:` type($arguments)^)?"

@@ -153,10 +153,8 @@ class TileAttr(StructAttr):
 
     def verify(self) -> None:
         """Check each parameter alone, and scattered against array_length."""
-        if self.order not in ((0, 1), (1, 0)):
-            raise VerifyException(
-                f"`order` must be [1, 0] or [0, 1], found {list(self.order)}"
-            )
+        problem = "`order` must be [1, 0] or [0, 1], found {}"
+        check(self.order in ((0, 1), (1, 0)), problem, list(self.order))
         text = "`array_length` must be 1, 2 or 4, found {}"
         check(self.array_length in (1, 2, 4), text, self.array_length)
         text = "`memory_space` must be 0 (global) or 3 (shared), found {}"
@@ -279,10 +277,8 @@ class TileType(ParametrizedAttribute, TypeAttribute):
         if len(shape) == 1:
             check(self.scattered, "a tile of rank 1 must be scattered")
         check(len(shape) in (1, 2), "a tile has rank 2, found shape {}", list(shape))
-        if not all(extent > 0 for extent in shape):
-            raise VerifyException(
-                f"a tile has a static shape of positive extents, found {list(shape)}"
-            )
+        text = "a tile has a static shape of positive extents, found {}"
+        check(all(extent > 0 for extent in shape), text, list(shape))
         if not isinstance(self.element_type, IntegerType | IndexType | AnyFloat):
             raise VerifyException(
                 "elements of a tile are integers, floats or index, found"

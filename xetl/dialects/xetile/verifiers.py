@@ -60,10 +60,8 @@ def mma(
 ) -> None:
     """Check shapes and element types of ``a @ b + c``; i8 may be codes of floats."""
     shape = mma_result(a, b).get_shape()
-    if result.get_shape() != shape:
-        raise VerifyException(
-            f"the product has shape {shape}, the result {result.get_shape()}"
-        )
+    problem = "the product has shape {}, the result {}"
+    check(result.get_shape() == shape, problem, shape, result.get_shape())
     small = (Float8E4M3FNType, Float8E5M2Type)
     if a.element_type != b.element_type and not (
         isinstance(a.element_type, small) and isinstance(b.element_type, small)
@@ -101,10 +99,8 @@ def transpose(source: Vector, result: Vector, permutation: Sequence[int]) -> Non
             f" found {source}"
         )
     axes = transposed_axes(len(shape))
-    if tuple(permutation) != axes:
-        raise VerifyException(
-            f"the permutation must be {list(axes)}, found {list(permutation)}"
-        )
+    text = "the permutation must be {}, found {}"
+    check(tuple(permutation) == axes, text, list(axes), list(permutation))
     expected = transposed(source)
     check(result == expected, "{} transposes to {}, found {}", source, expected, result)
 
@@ -136,10 +132,8 @@ def reduce(
     text = "tile_reduce takes a vector of rank 2 or 4, found {}"
     check(len(shape) in (2, 4), text, source)
     _check_dims(dims, len(shape))
-    if not (kind_fits(normalize_kind(kind), source.element_type) and kind != "assign"):
-        raise VerifyException(
-            f"`{kind}` does not reduce elements of type {source.element_type}"
-        )
+    fits = kind_fits(normalize_kind(kind), source.element_type) and kind != "assign"
+    check(fits, "`{}` does not reduce elements of type {}", kind, source.element_type)
     if size is not None and not (
         size > 0 and all(shape[dim] % size == 0 for dim in dims)
     ):
@@ -172,11 +166,8 @@ def broadcast(source: Vector, result: Vector, dims: Sequence[int]) -> None:
             text = "the source must have size 1 in dimension {}, found {}"
             check(old == 1, text, dim, source)
         else:
-            if old != new:
-                raise VerifyException(
-                    f"dimension {dim} is not in {list(dims)} and must stay {old},"
-                    f" found {new}"
-                )
+            problem = "dimension {} is not in {} and must stay {}, found {}"
+            check(old == new, problem, dim, list(dims), old, new)
 
 
 def packed_shape(shape: Sequence[int], blocks: Sequence[int]) -> list[int]:
@@ -187,15 +178,10 @@ def packed_shape(shape: Sequence[int], blocks: Sequence[int]) -> list[int]:
 def pack(flat: Vector, blocked: Vector, blocks: Sequence[int]) -> None:
     """Check that ``blocked`` is ``flat`` in blocks."""
     shape = flat.get_shape()
-    if not (len(shape) == 2 and len(blocks) == 2):
-        raise VerifyException(
-            f"a vector of rank 2 is packed in blocks of two extents, found {flat} and"
-            f" {list(blocks)}"
-        )
-    if not all(b > 0 and extent % b == 0 for extent, b in zip(shape, blocks)):
-        raise VerifyException(
-            f"inner_blocks {list(blocks)} do not divide {list(shape)}"
-        )
+    text = "a vector of rank 2 is packed in blocks of two extents, found {} and {}"
+    check(len(shape) == 2 and len(blocks) == 2, text, flat, list(blocks))
+    fits = all(b > 0 and extent % b == 0 for extent, b in zip(shape, blocks))
+    check(fits, "inner_blocks {} do not divide {}", list(blocks), list(shape))
     expected = VectorType(flat.element_type, packed_shape(shape, blocks))
     check(blocked == expected, "{} in blocks is {}, found {}", flat, expected, blocked)
 
@@ -251,10 +237,8 @@ def verify_block(
 
 
 def _verify_memref(base: MemRefType[Attribute], tile: TileType) -> None:
-    if base.element_type != tile.element_type:
-        raise VerifyException(
-            f"the base holds {base.element_type}, the tile {tile.element_type}"
-        )
+    fits = base.element_type == tile.element_type
+    check(fits, "the base holds {}, the tile {}", base.element_type, tile.element_type)
     space = memory_space_of(base)
     text = "the base is in memory space {}, the tile in {}"
     check(space == tile.memory_space, text, space, tile.memory_space)
