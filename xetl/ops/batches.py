@@ -41,6 +41,11 @@ def as_row(x: Numbers) -> Numbers:
     return x[None, :]
 
 
+def as_line(x: Numbers) -> Numbers:
+    """All elements as a vector."""
+    return x.reshape(-1)
+
+
 def _column(x: Numbers) -> Numbers:
     return x[..., None]
 

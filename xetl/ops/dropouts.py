@@ -120,13 +120,8 @@ def dropout(
     """
     p = plain("p", "float", p)
     if not 0 <= p <= 1:
-        raise at_caller(
-            LaunchError(
-                f"`dropout` was given a probability of {p}",
-                code="X0829",
-                help="`p` is 0 to 1",
-            )
-        )
+        problem = f"`dropout` was given a probability of {p}"
+        raise at_caller(LaunchError(problem, "X0829", "`p` is 0 to 1"))
     out = input if inplace else out
     if not training or p == 0:
         return input if out is None else _copied(input, out)

@@ -15,7 +15,7 @@ from xetl.errors import LaunchError
 from xetl.language.dtypes import DType, i32, i64
 from xetl.language.ops import cdiv
 from xetl.ops.activations import copied
-from xetl.ops.batches import View, as_row, chain, itself, split_batch
+from xetl.ops.batches import View, as_line, as_row, chain, itself, split_batch
 from xetl.ops.calls import Launch
 from xetl.ops.declarations import (
     ArrayLike,
@@ -379,7 +379,7 @@ def _selected(x: Operand, index: Operand, shape: Shape, outer: int, inner: int) 
         width = min(_WIDEST, width_of(inner))
         view: View = lambda a: a.reshape(outer, -1, inner)  # noqa: E731
         grid = (cdiv(inner, width), count, outer)
-        launch = Launch(select_rows, (_line, view, view), (), grid, (width,))
+        launch = Launch(select_rows, (as_line, view, view), (), grid, (width,))
         return [Step(launch, (index, x, *made)) if count else None]
 
     return Call((result(shape, x.dtype),), steps)
@@ -409,10 +409,6 @@ def embedding_backward_columns(
             xetile.store_tile(xetile.load_tile(tile) + g.to(out.dtype), tile)
 
 
-def _line(x: Numbers) -> Numbers:
-    return x.reshape(-1)
-
-
 def _rows(x: Numbers) -> Numbers:
     return x.reshape(-1, x.shape[-1])
 
@@ -427,7 +423,7 @@ def embedding_backward(
     def steps(made: Sequence[Operand]) -> list[Step | None]:
         to = made[0] if acc == grad.dtype else temporary(shape, acc)
         grid = (cdiv(shape[1], _STRIPE), 1, 1)
-        views = (_rows, _line, itself)
+        views = (_rows, as_line, itself)
         launch = Launch(embedding_backward_columns, views, (), grid, (_STRIPE,))
         first = Step(launch, (grad, input, to), (padding_idx,))
         if to is made[0]:

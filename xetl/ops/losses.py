@@ -12,7 +12,7 @@ from xetl.errors import LaunchError, XetlError
 from xetl.language.dtypes import i64
 from xetl.language.ops import cdiv
 from xetl.ops.activations import copied
-from xetl.ops.batches import View, are_views, chain, itself
+from xetl.ops.batches import View, are_views, as_line, chain, itself
 from xetl.ops.calls import Launch
 from xetl.ops.declarations import (
     ArrayLike,
@@ -79,10 +79,6 @@ def _as_rows(x: Operand) -> tuple[Operand, list[Step]]:
     if x.ndim < 2 or are_views([array_of(x)], [_classes_last]):
         return x, []
     return along(x, 1)
-
-
-def _line(x: Numbers) -> Numbers:
-    return x.reshape(-1)
 
 
 def _first(x: Numbers) -> Numbers:
@@ -176,7 +172,7 @@ def class_loss(
         if down is None:
             x, moves = _as_rows(input)
         if down is None and not is_log:
-            views = (_classes_last, _line, itself, chain(to_first, _line), _second)
+            views = (_classes_last, as_line, itself, chain(to_first, as_line), _second)
             constants = (False, acc, width_of(classes))
             launch = Launch(cross_entropy_rows, views, (), (m, 1, 1), constants)
         else:
@@ -224,7 +220,7 @@ def class_loss_backward(
         constants, numbers = (is_log, acc), (ignore_index, label_smoothing)
         if down is None:
             x, moves = _as_rows(input)
-            views = (_line, _classes_last, _line, itself, itself, _classes_last)
+            views = (as_line, _classes_last, as_line, itself, itself, _classes_last)
             kernel, grid = cross_entropy_backward_rows, (m, 1, 1)
             constants = (*constants, width_of(classes))
         else:

@@ -12,7 +12,7 @@ import numpy as np
 
 from xetl import xetile
 from xetl.language.ops import cdiv
-from xetl.ops.batches import View, itself
+from xetl.ops.batches import View, as_line, itself
 from xetl.ops.calls import Launch
 from xetl.ops.declarations import (
     ArrayLike,
@@ -25,7 +25,6 @@ from xetl.ops.declarations import (
 )
 from xetl.ops.declare import function
 from xetl.ops.matrices import matrix, put, take
-from xetl.ops.operands import Numbers
 from xetl.ops.rules import SUMS, wrong_shape
 from xetl.ops.views import (
     Shared,
@@ -235,10 +234,6 @@ def _inner(rank: int, count: int) -> View:
     return lambda x: x.reshape(*x.shape[:-count], -1)
 
 
-def _line(x: Numbers) -> Numbers:
-    return x.reshape(-1)
-
-
 def _count(
     name: str, x: Operand, normalized_shape: Any, *others: Operand | None
 ) -> int:
@@ -285,7 +280,7 @@ def _normed(
         else:
             width = width_of(columns)
             tile = row_tile(x, view(array_of(x)).shape[-2:], width, sums)
-            kernel, all_of, one, some = norm_rows, view, _line, tile.rows
+            kernel, all_of, one, some = norm_rows, view, as_line, tile.rows
             constants = (*how, width, *tile._replace(is_full=width == columns))
         views = (all_of, Shared(one), Shared(one), all_of)
         return [rows(kernel, operands, views, constants, (eps,), rows_of_program=some)]
@@ -321,12 +316,12 @@ def norm_backward(
         programs = max(1, cdiv(m, some))
         parts = [temporary((programs, n), sums) for _ in range(2)]
         flat: View = lambda x: x.reshape(-1, n)  # noqa: E731
-        views = (flat, flat, _line, flat, itself, itself)
+        views = (flat, flat, as_line, flat, itself, itself)
         constants = (centered, some, sums, width_of(n), width_of(n) == n)
         launch = Launch(norm_backward_rows, views, (), (programs, 1, 1), constants)
         first = Step(launch, (grad, input, weight, made[0], *parts), (eps,))
         grid = (cdiv(n, _STRIPE), 1, 1)
-        add = Launch(sum_columns, (itself, _line), (), grid, (_PARTS, _STRIPE))
+        add = Launch(sum_columns, (itself, as_line), (), grid, (_PARTS, _STRIPE))
         return [first, *(Step(add, pair) for pair in zip(parts, made[1:]))]
 
     return Call(found, steps)

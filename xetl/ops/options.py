@@ -88,9 +88,7 @@ def plain(name: str, kind: str, value: Any) -> Any:
     try:
         return convert(value)
     except (TypeError, ValueError, OverflowError, RuntimeError):
-        error = LaunchError(
-            f"`{name}` is {reprlib.repr(value)}, but must be {wanted}",
-            code="X0829",
-            help=f"pass {wanted}" if kind != "None" else "`reduction` says it",
-        )
+        problem = f"`{name}` is {reprlib.repr(value)}, but must be {wanted}"
+        help_ = f"pass {wanted}" if kind != "None" else "`reduction` says it"
+        error = LaunchError(problem, "X0829", help_)
     raise at_caller(error)

@@ -335,10 +335,8 @@ def kernel(
     if fn is None:
         return decorate
     if not callable(fn):
-        error = LaunchError(
-            f"`kernel` was given {fn!r}, which is no function",
-            code="X0809",
-            help="name the options: @xetile.kernel(grid=...)",
-        )
+        problem = f"`kernel` was given {fn!r}, which is no function"
+        help_ = "name the options: @xetile.kernel(grid=...)"
+        error = LaunchError(problem, "X0809", help_)
         raise at_caller(error) from None
     return decorate(fn)

@@ -69,11 +69,9 @@ class TileTrace:
         """
         given = [program] if isinstance(program, int) else list(program)
         if not 1 <= len(given) <= _DIMS or any(type(n) is not int for n in given):
-            error = LaunchError(
-                f"`program=` is {program!r}, but must be up to three ints",
-                code="X0817",
-                help="write xetl.TileTrace(program=(0, 0))",
-            )
+            problem = f"`program=` is {program!r}, but must be up to three ints"
+            help_ = "write xetl.TileTrace(program=(0, 0))"
+            error = LaunchError(problem, "X0817", help_)
             raise at_caller(error) from None
         x, y, z = [*given, 0, 0][:_DIMS]
         self.program = (x, y, z)

@@ -198,12 +198,9 @@ class DiagnosticEmitter:
                 message, code=kind.code, label=label, notes=notes, help=help
             )
             return self.located(error, op)
+        problem = f"{self.name(op)}: {message}"
         found = IRError(
-            f"{self.name(op)}: {message}",
-            code=kind.text_code,
-            label=label,
-            notes=notes,
-            help=help,
+            problem, code=kind.text_code, label=label, notes=notes, help=help
         )
         return self.located(found, op)
 
