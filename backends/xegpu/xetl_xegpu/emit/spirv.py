@@ -6,8 +6,6 @@
   its own.
 * What an emission uses cannot be freed. After so many, each is in such a process.
 * Optimisations of LLVM make modules that are not valid, and gain nothing.
-
-Source: SPV_INTEL_cache_controls.
 """
 
 from __future__ import annotations
@@ -25,30 +23,9 @@ from xetl.errors import InternalError
 from xetl.locks import ForkSafeLock
 from xetl_xegpu.emit import llvm_spirv
 from xetl_xegpu.emit.builtins import EXTENSIONS
-from xetl_xegpu.emit.spirv_words import HEADER, instructions, result_of
+from xetl_xegpu.emit.spirv_words import instructions, result_of
 
 _FUNCTION_END = 56
-_DECORATE = 71
-_HINT_DECORATIONS = (6442, 6443)
-"""Of loads and of stores; operands: level, word."""
-
-
-def with_one_hint_each(module: bytes) -> bytes:
-    """A module whose pointers say what they ask of one cache only.
-
-    spirv-val 2026.4 takes a second `CacheControl...INTEL` for a repetition; its
-    extension allows one for each level.
-    """
-    kept, hinted = [module[: 4 * HEADER]], set[tuple[int, int]]()
-    for opcode, operands in instructions(module):
-        if opcode == _DECORATE and operands[1] in _HINT_DECORATIONS:
-            key = operands[0], operands[1]
-            if key in hinted:
-                continue
-            hinted.add(key)
-        head = (len(operands) + 1) << 16 | opcode
-        kept.append(struct.pack(f"<{len(operands) + 1}I", head, *operands))
-    return b"".join(kept)
 
 
 def problem_with(module: bytes) -> str | None:

@@ -1,10 +1,10 @@
 """SPIR-V to the machine code of a GPU, by Intel's offline compiler.
 
-Neither it nor the validator of SPIR-V is needed to run kernels; they prove code for
-GPUs that are not there. What the compiler says of each kernel (registers, spills,
-shared memory, barriers) comes from the notes of the binary, `.ze_info`; its code from
-the disassembler of the same tool. A builtin that the compiler does not know is no error
-of its own: it becomes a call of nothing. So `xetl_xegpu.offline.isa` counts calls.
+It is not needed to run kernels; it proves code for GPUs that are not there. What the
+compiler says of each kernel (registers, spills, shared memory, barriers) comes from the
+notes of the binary, `.ze_info`; its code from the disassembler of the same tool. A
+builtin that the compiler does not know is no error of its own: it becomes a call of
+nothing. So `xetl_xegpu.offline.isa` counts calls.
 """
 
 from __future__ import annotations
@@ -22,10 +22,9 @@ from xetl.errors import LaunchError
 from xetl.runtime.cache import cache_folder
 from xetl.settings import config
 from xetl_xegpu.build_options import build_options
-from xetl_xegpu.emit.spirv import with_one_hint_each
 
 SETUP = "python -m xetl_xegpu.offline.setup"
-"""The command that fetches both tools."""
+"""The command that fetches it, and the tools of SPIR-V that tests use."""
 
 _SECONDS = 120
 """More than any kernel takes: a compiler that hangs is an error, too."""
@@ -48,14 +47,6 @@ def find_ocloc() -> Path | None:
             raise LaunchError(problem, "X0840", f"unset it, or get one: `{SETUP}`")
         return config.ocloc
     return _on_path("ocloc") or _set_up("ocloc")
-
-
-def find_spirv_tool(name: str) -> Path | None:
-    """``spirv-val`` or ``spirv-as``: beside the compiler, set up, of PATH, or None."""
-    ocloc = find_ocloc()
-    if ocloc is not None and os.access(ocloc.parent / name, os.X_OK):
-        return ocloc.parent / name
-    return _set_up(name) or _on_path(name)
 
 
 def _on_path(name: str) -> Path | None:
@@ -196,32 +187,6 @@ def refused(target: str, log: str, killer: int = 0) -> LaunchError:
         help="compilers before 24.x do not know these builtins: "
         "`python -m xetl_xegpu.offline.setup` gets a current one",
     )
-
-
-def validate(spirv: bytes) -> str | None:
-    """What spirv-val finds wrong with a module; None: nothing.
-
-    Raises:
-        LaunchError: there is no spirv-val.
-    """
-    tool = find_spirv_tool("spirv-val")
-    if tool is None:
-        need_ocloc()
-        help_ = "it comes with SPIRV-Tools: apt-get install spirv-tools"
-        raise LaunchError("the validator `spirv-val` is not installed", "X0840", help_)
-    with tempfile.TemporaryDirectory(prefix="xetl-spirv-val-") as name:
-        folder = Path(name)
-        (folder / "kernel.spv").write_bytes(_checkable(spirv))
-        done = run([tool, "kernel.spv"], folder)
-    return done.stdout.strip() if done.returncode else None
-
-
-def _checkable(spirv: bytes) -> bytes:
-    """What the validator understands of a module; of what is none, all."""
-    try:
-        return with_one_hint_each(spirv)
-    except ValueError:
-        return spirv
 
 
 _TEXT = ".text."

@@ -8,11 +8,11 @@ import pytest
 from xdsl.utils.exceptions import VerifyException
 
 from tests.backends.xegpu.emit.on_opencl import kernel, parsed
+from tests.backends.xegpu.spirv_tools import with_one_hint_each
 from xetl.codegen.types import I8, I32, I64, ll
 from xetl.errors import InternalError
 from xetl_xegpu.emit.memory import METADATA
 from xetl_xegpu.emit.module import emit, llvm_text
-from xetl_xegpu.emit.spirv import with_one_hint_each
 from xetl_xegpu.emit.spirv_limits import check_module
 from xetl_xegpu.emit.spirv_words import instructions
 

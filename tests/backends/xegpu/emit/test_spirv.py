@@ -13,12 +13,13 @@ import pytest
 
 from tests.backends.xegpu.emit.elementwise import Form, elementwise
 from tests.backends.xegpu.emit.on_opencl import TARGET, kernel, parsed
+from tests.backends.xegpu.spirv_tools import find_spirv_tool, validate
 from xetl.errors import InternalError
 from xetl_xegpu.emit import llvm_spirv, spirv
 from xetl_xegpu.emit.module import emit, llvm_text, spirv_text
 from xetl_xegpu.emit.spirv import problem_with, problem_with_text
 from xetl_xegpu.emit.spirv_words import instructions, result_of
-from xetl_xegpu.offline.ocloc import SETUP, find_spirv_tool, validate
+from xetl_xegpu.offline.ocloc import SETUP
 
 FORM: Form = ("math.fma %0, %1, %2 : {0}", ("f32",) * 3, "f32")
 TEXT = elementwise("k", FORM, 8)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from xdsl.dialects.builtin import ModuleOp
 
+from tests.backends.xegpu.spirv_tools import validate
 from tests.example_kernels import signature_of
 from xetl.backend import find_backend
 from xetl.compiler import build
@@ -15,7 +16,7 @@ from xetl.pipeline import lowered
 from xetl_xegpu import simt
 from xetl_xegpu.emit import module as emission
 from xetl_xegpu.offline import isa
-from xetl_xegpu.offline.ocloc import KernelFacts, compile_spirv, validate
+from xetl_xegpu.offline.ocloc import KernelFacts, compile_spirv
 from xetl_xegpu.pipeline import planned_registers
 
 

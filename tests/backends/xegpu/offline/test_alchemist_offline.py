@@ -7,8 +7,9 @@ from tests import example_kernels as family
 from tests.backends.xegpu.offline.compiling import lanes_of
 from tests.backends.xegpu.offline.hand_made import HAS_OCLOC, REASON
 from tests.backends.xegpu.offline.test_family_offline import CASES
+from tests.backends.xegpu.spirv_tools import validate
 from xetl_xegpu.emit import module as emission
-from xetl_xegpu.offline.ocloc import need_ocloc, run, validate
+from xetl_xegpu.offline.ocloc import need_ocloc, run
 
 TARGET = "opencl_fp32"
 

@@ -10,8 +10,9 @@ from tests.backends.xegpu.emit.elementwise import DTYPES
 from tests.backends.xegpu.emit.on_opencl import kernel, parsed
 from tests.backends.xegpu.emit.test_emit_atomics import kinds_of
 from tests.backends.xegpu.offline.hand_made import HAS_OCLOC, REASON
+from tests.backends.xegpu.spirv_tools import validate
 from xetl_xegpu.emit.module import emit
-from xetl_xegpu.offline.ocloc import compile_spirv, validate
+from xetl_xegpu.offline.ocloc import compile_spirv
 
 pytestmark = pytest.mark.skipif(not HAS_OCLOC, reason=REASON)
 

@@ -16,9 +16,10 @@ from tests.backends.xegpu.emit.elementwise import Form, elementwise
 from tests.backends.xegpu.emit.on_opencl import parsed
 from tests.backends.xegpu.emit.product_kernels import PRODUCTS, ROWS, product_kernel
 from tests.backends.xegpu.offline.hand_made import HAS_OCLOC, REASON
+from tests.backends.xegpu.spirv_tools import validate
 from xetl_xegpu.emit.module import emit
 from xetl_xegpu.offline.isa import IsaCounts, count
-from xetl_xegpu.offline.ocloc import compile_spirv, validate
+from xetl_xegpu.offline.ocloc import compile_spirv
 
 pytestmark = pytest.mark.skipif(not HAS_OCLOC, reason=REASON)
 TARGETS = ("pvc", "bmg")

@@ -9,12 +9,13 @@ import pytest
 from tests.backends.xegpu.emit.on_opencl import kernel, parsed
 from tests.backends.xegpu.offline.compiling import compiled
 from tests.backends.xegpu.offline.hand_made import HAS_OCLOC, REASON
+from tests.backends.xegpu.spirv_tools import validate
 from xetl import load_mlir
 from xetl.backend import find_backend
 from xetl.pipeline import lowered
 from xetl_xegpu.emit.module import emit
 from xetl_xegpu.limits import Hints, Kind, legal_hints
-from xetl_xegpu.offline.ocloc import compile_spirv, validate
+from xetl_xegpu.offline.ocloc import compile_spirv
 
 pytestmark = pytest.mark.skipif(not HAS_OCLOC, reason=REASON)
 TARGETS = ("pvc", "bmg")

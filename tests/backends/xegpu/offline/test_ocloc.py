@@ -5,11 +5,12 @@ from pathlib import Path
 import pytest
 
 from tests.backends.xegpu.offline.hand_made import HAS_OCLOC, KERNEL, MISSPELT, REASON
+from tests.backends.xegpu.spirv_tools import find_spirv_tool, validate
 from xetl.errors import LaunchError
 from xetl.settings import config
 from xetl_xegpu.emit.spirv import to_spirv
 from xetl_xegpu.offline import isa, ocloc
-from xetl_xegpu.offline.ocloc import KernelFacts, compile_spirv, read_ze_info, validate
+from xetl_xegpu.offline.ocloc import KernelFacts, compile_spirv, read_ze_info
 
 needs_ocloc = pytest.mark.skipif(not HAS_OCLOC, reason=REASON)
 
@@ -46,7 +47,7 @@ def test_what_is_no_spirv_is_refused_by_an_error_of_ours() -> None:
 
 @needs_ocloc
 def test_the_validator_looks_at_modules() -> None:
-    if ocloc.find_spirv_tool("spirv-val") is None:
+    if find_spirv_tool("spirv-val") is None:
         pytest.skip("spirv-val is not installed: apt-get install spirv-tools")
     spirv = to_spirv(KERNEL)
     assert validate(spirv) is None
@@ -60,7 +61,7 @@ def test_without_a_compiler_the_error_says_how_to_get_one(
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("XETL_OCLOC", raising=False)
     assert ocloc.find_ocloc() is None
-    assert ocloc.find_spirv_tool("spirv-val") is None
+    assert find_spirv_tool("spirv-val") is None
     for ask in (lambda: compile_spirv(b"", "pvc"), lambda: validate(b"")):
         with pytest.raises(LaunchError, match="not installed") as caught:
             ask()

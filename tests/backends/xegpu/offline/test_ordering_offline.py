@@ -8,9 +8,10 @@ import pytest
 
 from tests.backends.xegpu.emit.on_opencl import kernel, parsed
 from tests.backends.xegpu.offline.hand_made import HAS_OCLOC, REASON
+from tests.backends.xegpu.spirv_tools import validate
 from xetl_xegpu.emit.emitter import LINE
 from xetl_xegpu.emit.module import emit
-from xetl_xegpu.offline.ocloc import KernelFacts, compile_spirv, validate
+from xetl_xegpu.offline.ocloc import KernelFacts, compile_spirv
 
 pytestmark = pytest.mark.skipif(not HAS_OCLOC, reason=REASON)
 TARGETS = ("pvc", "bmg")

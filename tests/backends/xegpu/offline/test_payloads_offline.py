@@ -9,9 +9,10 @@ import pytest
 from tests.backends.xegpu.emit.block_kernels import DEVICE, SURFACE
 from tests.backends.xegpu.emit.on_opencl import kernel, parsed
 from tests.backends.xegpu.offline.hand_made import HAS_OCLOC, REASON
+from tests.backends.xegpu.spirv_tools import validate
 from xetl_xegpu.emit.module import emit, llvm_text
 from xetl_xegpu.offline.isa import count
-from xetl_xegpu.offline.ocloc import compile_spirv, validate
+from xetl_xegpu.offline.ocloc import compile_spirv
 
 pytestmark = pytest.mark.skipif(not HAS_OCLOC, reason=REASON)
 
