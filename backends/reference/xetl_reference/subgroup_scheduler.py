@@ -160,32 +160,25 @@ def stuck(
     if ended:
         notes.append(f"{_subgroups(ended, 'have ended')}")
     waiting = [number for number, op in standing.items() if op is here]
-    if barriers:
-        return _divergent(here, waiting, notes, program)
+    what, code, help_ = _AT_BARRIERS if barriers else _AT_NAMED_BARRIERS
+    label = f"{_subgroups(waiting, 'wait')} here"
     error = CheckError(
-        "these subgroups wait at a named barrier where too few others arrive",
-        code="X0826",
-        label=f"{_subgroups(waiting, 'wait')} here",
-        notes=notes,
-        help="as many subgroups must arrive as `init_nbarrier` says, before each wait",
-        programs=(program,),
+        what, code=code, label=label, notes=notes, help=help_, programs=(program,)
     )
     return at_operation(error, here)
 
 
-def _divergent(
-    op: Any, waiting: Sequence[int], notes: Sequence[str], program: Position
-) -> CheckError:
-    error = CheckError(
-        "not all subgroups of a program reach this barrier",
-        code="X0825",
-        label=f"{_subgroups(waiting, 'wait')} here",
-        notes=notes,
-        help="all subgroups must come to the same barrier: move it out of `if`, loop or"
-        " `return` that depends on the subgroup",
-        programs=(program,),
-    )
-    return at_operation(error, op)
+_AT_BARRIERS = (
+    "not all subgroups of a program reach this barrier",
+    "X0825",
+    "all subgroups must come to the same barrier: move it out of `if`, loop or"
+    " `return` that depends on the subgroup",
+)
+_AT_NAMED_BARRIERS = (
+    "these subgroups wait at a named barrier where too few others arrive",
+    "X0826",
+    "as many subgroups must arrive as `init_nbarrier` says, before each wait",
+)
 
 
 def no_such_barrier(op: Any, number: int, limit: int) -> CheckError:

@@ -126,6 +126,12 @@ def parse_attribution(parser: Parser) -> Parser.Argument:
     return argument
 
 
+def parse_keyword_attributes(parser: Parser) -> dict[str, Attribute]:
+    """Parse ``attributes {...}`` if it is there."""
+    is_there = parser.parse_optional_keyword("attributes") is not None
+    return parser.parse_optional_attr_dict() if is_there else {}
+
+
 def parse_body(parser: Parser, arguments: Sequence[Parser.Argument]) -> Region:
     """Parse the body, empty if absent."""
     return parser.parse_optional_region(arguments) or Region()
@@ -224,9 +230,7 @@ class FuncOp(
         properties["sym_name"] = parser.parse_symbol_name()
         signature = parse_signature(parser)
         properties["function_type"] = signature.function_type
-        attributes: dict[str, Attribute] = {}
-        if parser.parse_optional_keyword("attributes"):
-            attributes = parser.parse_optional_attr_dict()
+        attributes = parse_keyword_attributes(parser)
         body = parse_body(parser, signature.arguments)
         return cls.create(
             properties=properties | signature.attribute_properties(),

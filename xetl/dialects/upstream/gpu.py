@@ -71,9 +71,7 @@ class ModuleOp(
         )
         if targets is not None:
             properties["targets"] = ArrayAttr(targets)
-        attributes: dict[str, Attribute] = {}
-        if parser.parse_optional_keyword("attributes"):
-            attributes = parser.parse_optional_attr_dict()
+        attributes = syntax.parse_keyword_attributes(parser)
         body = parser.parse_region([])
         return cls.create(properties=properties, attributes=attributes, regions=[body])
 
@@ -150,11 +148,10 @@ class FuncOp(
         attributes: dict[str, Attribute] = {}
         if parser.parse_optional_keyword("kernel"):
             attributes[KERNEL] = UnitAttr()
-        if parser.parse_optional_keyword("attributes"):
-            found = parser.parse_optional_attr_dict()
-            known = ("known_block_size", "known_grid_size")
-            properties |= {k: v for k, v in found.items() if k in known}
-            attributes |= {k: v for k, v in found.items() if k not in known}
+        found = syntax.parse_keyword_attributes(parser)
+        known = ("known_block_size", "known_grid_size")
+        properties |= {k: v for k, v in found.items() if k in known}
+        attributes |= {k: v for k, v in found.items() if k not in known}
         body = syntax.parse_body(parser, [*signature.arguments, *memory])
         return cls.create(
             properties=properties | signature.attribute_properties(),

@@ -31,7 +31,7 @@ from ..base import Value, check, dense_i64, ints_of, parse_attributes, print_att
 from ..operation import Common, XetlOp, operations_of
 from ..type_rules import like_all
 from . import scf_parallel as parallel
-from .func import print_types
+from .func import parse_keyword_attributes, print_types
 from .scf_parallel import ForallInParallelOp as ForallInParallelOp
 from .scf_parallel import ForallOp as ForallOp
 from .scf_parallel import ParallelOp as ParallelOp
@@ -235,9 +235,7 @@ class WhileOp(XetlOp, name="scf.while", traits=[RecursiveMemoryEffect()]):
         before = parser.parse_region([a.resolve(t) for a, t in zip(arguments, types)])
         parser.parse_keyword("do")
         after = parser.parse_region()
-        attributes: dict[str, Attribute] = {}
-        if parser.parse_optional_keyword("attributes"):
-            attributes = parser.parse_optional_attr_dict()
+        attributes = parse_keyword_attributes(parser)
         return cls.create(
             operands=operands,
             result_types=function_type.outputs.data,

@@ -80,9 +80,7 @@ class FuncOp(
         """Parse ``@name(%a: i64) attributes {...} {...}``."""
         properties: dict[str, Attribute] = {"sym_name": parser.parse_symbol_name()}
         signature = syntax.parse_signature(parser)
-        attributes: dict[str, Attribute] = {}
-        if parser.parse_optional_keyword("attributes"):
-            attributes = parser.parse_optional_attr_dict()
+        attributes = syntax.parse_keyword_attributes(parser)
         known = cls.get_irdl_definition().properties
         for name in [name for name in attributes if name in known]:
             properties[name] = attributes.pop(name)
