@@ -90,6 +90,14 @@ class Call:
         node = self.args[at].node if at else self.node
         return self.ctx.error(code, message, node, label=label, notes=notes, help=help)
 
+    def must_be(
+        self, code: str, name: str, wanted: str, help: str | None = None
+    ) -> CompileError:
+        """The error for an argument that is something else than ``wanted``."""
+        problem = f"`{name}` of `{self.name}` must be {wanted}"
+        found = f"is {describe(self.value(name))}"
+        return self.error(code, problem, name, label=found, help=help)
+
     def wrong_kind(self, name: str, wanted: str) -> CompileError:
         """The error for an argument that is no ``wanted``."""
         what = f"`{name}` of `{self.name}`"
@@ -116,26 +124,15 @@ class Call:
                 if scattered
                 else "use load_gather and store_scatter for scatter tiles"
             )
-            raise self.error(
-                "X0306",
-                f"`{name}` of `{self.name}` must be {wanted}",
-                name,
-                label=f"is {describe(value)}",
-                help=advice,
-            )
+            raise self.must_be("X0306", name, wanted, advice)
         return value
 
     def dtype(self, name: str) -> DType:
         """A parameter that must be a dtype."""
         value = self.value(name)
         if not isinstance(value, DType):
-            raise self.error(
-                "X0301",
-                f"`{name}` of `{self.name}` must be a dtype",
-                name,
-                label=f"is {describe(value)}",
-                help="for example xetile.f32",
-            )
+            advice = "for example xetile.f32"
+            raise self.must_be("X0301", name, "a dtype", advice)
         return value
 
     def memory_dtype(self) -> DType:
@@ -167,8 +164,7 @@ class Call:
         """A parameter that must be an int known when compiling."""
         value = self.constant(name, "an int")
         if not isinstance(value, int) or isinstance(value, bool):
-            problem = f"`{name}` of `{self.name}` must be an int"
-            raise self.error("X0305", problem, name, label=f"is {describe(value)}")
+            raise self.must_be("X0305", name, "an int")
         return value
 
     def number(self, name: str) -> Value:

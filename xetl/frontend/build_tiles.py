@@ -63,13 +63,8 @@ def maps_of(
     if value is None:
         return None, None
     if not isinstance(value, WgMap | SgMap | XeMap):
-        raise call.error(
-            "X0504",
-            f"`{name}` of `{call.name}` must be a map",
-            name,
-            label=f"is {describe(value)}",
-            help="for example xetile.wg_map(sg_layout=[2, 2], sg_data=[32, 32])",
-        )
+        advice = "for example xetile.wg_map(sg_layout=[2, 2], sg_data=[32, 32])"
+        raise call.must_be("X0504", name, "a map", advice)
     wg = value if isinstance(value, WgMap) else None
     sg = value if isinstance(value, SgMap) else None
     if isinstance(value, XeMap):

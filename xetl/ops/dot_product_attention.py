@@ -157,9 +157,7 @@ def attention_gradients(
         views = [*[flat] * 3, None, *[flat] * 2, *[None] * 4, *[flat] * 3]
         launch = Launch(attention_backward, views, (), grid, constants)
         first = Step(launch, arrays, (scale * _LOG2_E, scale, dropout_p))
-        if by_q is made[0]:
-            return [first]
-        return [first, copied(by_q, made[0], acc)]
+        return [first] if by_q is made[0] else [first, copied(by_q, made[0], acc)]
 
     return Call(found, steps)
 

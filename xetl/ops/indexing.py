@@ -426,9 +426,7 @@ def embedding_backward(
         views = (_rows, as_line, itself)
         launch = Launch(embedding_backward_columns, views, (), grid, (_STRIPE,))
         first = Step(launch, (grad, input, to), (padding_idx,))
-        if to is made[0]:
-            return [first]
-        return [first, copied(to, made[0], acc)]
+        return [first] if to is made[0] else [first, copied(to, made[0], acc)]
 
     return Call((result(shape, grad.dtype),), steps)
 

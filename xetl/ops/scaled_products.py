@@ -88,13 +88,9 @@ def scaled_product(
 def _grouped_backward(context: Context, grad: Any) -> Mapping[str, Any]:
     a, b, ends = context.saved
     found: dict[str, Any] = {}
-    if b.ndim == 2:
-        if context.needs("mat_a"):
-            found["mat_a"] = grouped_mm(b, grad.mT, offs=ends).mT
-        if context.needs("mat_b"):
-            found["mat_b"] = grouped_mm(a.mT, grad, offs=ends)
-        return found
-    if context.needs("mat_a"):
+    if context.needs("mat_a") and b.ndim == 2:
+        found["mat_a"] = grouped_mm(b, grad.mT, offs=ends).mT
+    elif context.needs("mat_a"):
         found["mat_a"] = grouped_mm(grad, b.mT, offs=ends)
     if context.needs("mat_b"):
         found["mat_b"] = grouped_mm(a.mT, grad, offs=ends)
