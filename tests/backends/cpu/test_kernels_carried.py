@@ -92,6 +92,35 @@ def test_a_block_goes_through_the_loop_by_rows_that_fit() -> None:
 
 
 @xetile.kernel
+def weighted(X, Numbers, Y, H: constexpr, W: constexpr):
+    total = xetile.zeros((H, W), f32)
+    for i in range(X.shape[0]):
+        v = xetile.load_tile(xetile.init_tile(X[i], [0, 0], (H, W)))
+        total = total + v * Numbers[i]
+    xetile.store_tile(total, xetile.init_tile(Y, [0, 0], (H, W)))
+
+
+@pytest.mark.parametrize("shape", [(2, 64), (4, 64), (8, 64), (3, 21)])
+@pytest.mark.parametrize("numbers", [0, 1, 3, 5])
+def test_numbers_are_loaded_in_the_loop(shape: tuple[int, int], numbers: int) -> None:
+    """Those behind the end are 0."""
+    x = small_integers(np.random.default_rng(7), 5, 4 * 64).reshape(5, 4, 64)
+    given = np.arange(3, 3 + numbers, dtype=np.float32)
+    found = agree(weighted, 1, x, given, np.zeros(shape, "f4"), H=shape[0], W=64)
+    rows, columns = min(shape[0], 4), shape[1]
+    expected = np.zeros(shape, np.float32)
+    expected[:rows] = np.einsum("ijk,i->jk", x[:numbers], given)[:rows, :columns]
+    same(found[2], expected)
+
+
+def test_a_loop_that_loads_numbers_carries_registers() -> None:
+    signature = "f32[K,M,N] f32[K] f32[M,N]"
+    said = weighted.explain(signature, H=4, W=64, target="avx512")
+    carried = "4 rows of 64 elements are carried in registers: 16 of them"
+    assert any(each.text == carried for each in said.remarks)
+
+
+@xetile.kernel
 def read_elsewhere(X, Y, W: constexpr):
     """What a trip reads of other elements than it writes cannot be in registers."""
     row = xetile.zeros((1, W), f32)

@@ -268,13 +268,23 @@ def _moves_elements(op: Operation) -> bool:
     return isinstance(op, xetile.LoadGatherOp)
 
 
+def _loads_numbers(op: Operation) -> bool:
+    """Whether it is a branch that only makes numbers: one that exists is loaded."""
+    return not any(
+        may_write(each)
+        or (each.regions and not isinstance(each, scf.IfOp))
+        or any(is_vector(v.type) for v in (*each.operands, *each.results))
+        for each in op.walk()
+    )
+
+
 def _computes_in_place(body: Block, carried: Iterable[SSAValue]) -> bool:
     """Whether a body does nothing else, and reads what is carried where it writes."""
     made = set[SSAValue](carried)
     for op in body.ops:
         if op.next_op is None:
             break
-        if op.regions or may_write(op):
+        if may_write(op) or (op.regions and not _loads_numbers(op)):
             return False
         if isinstance(op, xetile.InitTileOp | xetile.UpdateTileOffsetOp):
             if op.indices is not None:
