@@ -228,6 +228,7 @@ def depthwise_by_weight(
     TAPS: constexpr,
     ACC: constexpr,
     PART: constexpr,
+    UNROLLED: constexpr,
     WIDTH: constexpr,
     COLUMNS: constexpr,
 ) -> None:
@@ -235,7 +236,7 @@ def depthwise_by_weight(
 
     ``x`` and the numbers are as there; ``grad`` is (images, rows, columns), ``out``
     (channels, *TAPS). PART rows of the gradient are copied at a time, with what they
-    meet.
+    meet. UNROLLED taps of a row are summed together: each row is loaded once for them.
     """
     c, down, across = xetile.program_id(0), STRIDES[0], STRIDES[1]
     rows = PART + (TAPS[0] - 1) * DILATION[0] // down
@@ -252,18 +253,24 @@ def depthwise_by_weight(
         copy_planes(grad[image], copied, line, first, j, (1, 1))
         # Behind the row there may be pixels, which might be infinite.
         inside = xetile.arange(WIDTH)[None, :] < grad.shape[2] - j
-        for tap in range(TAPS[0] * TAPS[1]):
-            row, column = tap // TAPS[1] * DILATION[0], tap % TAPS[1] * DILATION[1]
-            plane = (row % down * across + column % across) * rows + row // down
-            acc = xetile.zeros((1, WIDTH), ACC)
+        for part in range(TAPS[0] * TAPS[1] // UNROLLED):
+            ki = part * UNROLLED // TAPS[1]
+            first_kj = part * UNROLLED % TAPS[1]
+            row = ki * DILATION[0]
+            accs = (xetile.zeros((1, WIDTH), ACC),) * UNROLLED
             for i in range(PART):
-                at = [plane + i, column // across]
-                tile = xetile.init_tile(planes, at, (1, WIDTH))
-                v = xetile.where(inside, xetile.load_tile(tile), 0.0)
-                other = xetile.init_tile(copied, [i, 0], (1, WIDTH))
-                acc = acc + v * xetile.load_tile(other)
-            ki, kj = tap // TAPS[1], tap % TAPS[1]
-            sums[ki, kj] = sums[ki, kj] + acc.sum()
+                other = xetile.load_tile(xetile.init_tile(copied, [i, 0], (1, WIDTH)))
+                found = ()
+                for each in xetile.static_range(UNROLLED):
+                    column = (first_kj + each) * DILATION[1]
+                    plane = row % down * across + column % across
+                    at = [plane * rows + row // down + i, column // across]
+                    v = xetile.load_tile(xetile.init_tile(planes, at, (1, WIDTH)))
+                    found = (*found, accs[each] + v * other)
+                accs = found
+            for each in xetile.static_range(UNROLLED):
+                total, kj = xetile.where(inside, accs[each], 0.0).sum(), first_kj + each
+                sums[ki, kj] = sums[ki, kj] + total
     xetile.barrier()
     put(xetile.load_tile(xetile.init_tile(sums, [0, 0], TAPS)), out[c], [0, 0])
 

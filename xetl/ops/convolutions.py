@@ -62,7 +62,8 @@ def by_weight(
     """The launches of the gradient by the weight: products that sum over pixels."""
     batch, (outer, inner) = x.shape[0], made.shape[:2]
     if outer == groups and inner == 1 and (part := part_of(x, g)):
-        tile = sums_of(x.dtype), part, *widths_of(g)
+        unrolled = max(n for n in range(1, 5) if g.taps[1] % n == 0)
+        tile = sums_of(x.dtype), part, unrolled, *widths_of(g)
         how = *g.first, g.stride, g.dilation, g.taps, *tile
         views: list[View] = [each_image, each_image, lambda a: a[:, 0]]
         launch = Launch(kernels.depthwise_by_weight, views, (), (groups, 1, 1), how)
