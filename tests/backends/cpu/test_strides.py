@@ -240,6 +240,15 @@ def test_rows_of_one_or_every_second_element_are_not_gathered() -> None:
     assert "vector.shuffle" in of_second
 
 
+@pytest.mark.parametrize("step", [1, 2])
+def test_explain_tells_how_rows_of_any_stride_are_loaded(step: int) -> None:
+    x, y = (np.zeros((8, 40 * step), np.float32)[:, ::step] for _ in range(2))
+    said: Any = window.explain(x, y, 0, 0, ROWS=8, COLUMNS=40, target="avx512")
+    texts = " ".join(each.text for each in said.remarks)
+    for part in ("a stride of 2 is loaded as vectors", "unless the stride is 2"):
+        assert (part in texts) == (step == 2)
+
+
 @pytest.mark.parametrize("dtype", ["bool", "uint8", "float16", "float32", "float64"])
 @pytest.mark.parametrize("step", [2, -2, 3])
 @pytest.mark.parametrize("shape", [(1, 1), (3, 16), (5, 64)])

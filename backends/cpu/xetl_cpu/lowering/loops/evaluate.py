@@ -403,6 +403,9 @@ def _tile_broadcast(ev: Evaluator, op: Operation, at: At) -> SSAValue:
     return ev.eval(source, at.moved(row, col))
 
 
+_APART = "gathered; a stride of 2 is loaded as vectors and shuffled, one of 0 repeated"
+
+
 def _load_tile(ev: Evaluator, op: xetile.LoadTileOp, at: At) -> SSAValue:
     tile = ev.state.tiles[op.tile]
     assert isinstance(tile, TileAt)
@@ -415,6 +418,9 @@ def _load_tile(ev: Evaluator, op: xetile.LoadTileOp, at: At) -> SSAValue:
         return padding
     if ev.goes_along(at) and ev.is_whole(tile, at):
         ev.ended.add(op)
+    is_apart = not (tile.matrix.is_contiguous() or lies_across(tile.matrix))
+    if at.axis == COLUMNS and is_apart:
+        remark(op, "loop", _APART)
     return ev.load(tile, type_.element_type, at, padding)
 
 

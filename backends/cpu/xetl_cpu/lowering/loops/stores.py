@@ -43,7 +43,7 @@ from xetl_cpu.lowering.loops.evaluate import Evaluator
 from xetl_cpu.lowering.loops.nest import COLUMNS, At, Nest, lane_mask, lane_numbers
 from xetl_cpu.lowering.loops.runs import end_of_run, find_run, run_lanes, scatter_lanes
 from xetl_cpu.lowering.loops.state import Buffer, ScatterTile, State, TileAt, view_of
-from xetl_cpu.lowering.loops.transposes import reads_across
+from xetl_cpu.lowering.loops.transposes import lies_across, reads_across
 
 _LEAST_BYTES = 16
 """Of a vector: what the narrowest non-temporal store moves."""
@@ -200,7 +200,7 @@ def _store_rows(state: State, op: StoreTileOp, tile: TileAt) -> None:
             _store_lanes(ev, value, target, at, inner, col_from)
         return []
 
-    _tell(op, state.lanes, target)
+    _tell(op, state, target)
     lies = None if down or blocks else alignment(state, start, target)
     lead = 0 if lies is None else lies.lead
     first: Index = row_from
@@ -268,8 +268,11 @@ def _for_blocks(state: State, value: SSAValue, smallest: int) -> State | None:
     return narrow if is_transposed else None
 
 
-def _tell(op: StoreTileOp, lanes: int, tile: TileAt) -> None:
-    how = "" if tile.matrix.is_contiguous() else ", each element by itself"
+def _tell(op: StoreTileOp, state: State, tile: TileAt) -> None:
+    lanes, matrix = state.lanes, tile.matrix
+    how = "" if matrix.is_contiguous() else ", each element by itself"
+    if how and state.target.has_masks and not lies_across(matrix):
+        how += " unless the stride is 2"
     rest = "" if tile.non_negative else "; masked, for its offset may be negative"
     remark(op, "loop", f"computed and stored in vectors of {lanes}{how}{rest}")
 
