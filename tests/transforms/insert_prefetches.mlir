@@ -1,11 +1,11 @@
 // RUN: xetl-opt %s -p insert-prefetches{device=bmg} --split-input-file | filecheck %s
-// Carried tiles: a step of a subgroup takes 512 cycles of bmg, memory 800: two steps. Each
-// of 32 subgroups asks for a share of its own, whoever loads what.
+// Carried tiles: a step of a subgroup takes 512 cycles of bmg, memory 800: two steps. Two
+// of 32 subgroups ask for the same share of both; see share-prefetches.
 
 // CHECK-LABEL: gpu.func @carried(
 // CHECK:         %[[STEP:.*]] = arith.constant 32 : index
-// CHECK:         xetile.prefetch_tile %{{.*}} : !xetile.tile<256x32xbf16, #xetile.tile_attr<wg_map = <sg_layout = [32, 1], sg_data = [8, 32]>>>
-// CHECK:         xetile.prefetch_tile %{{.*}} : !xetile.tile<32x256xbf16, #xetile.tile_attr<wg_map = <sg_layout = [4, 8], sg_data = [8, 32]>>>
+// CHECK:         xetile.prefetch_tile %{{.*}} : !xetile.tile<256x32xbf16, #xetile.tile_attr<wg_map = <sg_layout = [32, 1], sg_data = [16, 32]>>>
+// CHECK:         xetile.prefetch_tile %{{.*}} : !xetile.tile<32x256xbf16, #xetile.tile_attr<wg_map = <sg_layout = [4, 8], sg_data = [16, 32]>>>
 // CHECK-NOT:     prefetch_tile
 // CHECK:         scf.for %[[I:.*]] = %{{.*}} to %{{.*}} step %[[STEP]] iter_args(%[[TA:.*]] = %{{.*}}, %{{.*}} = %{{.*}}, %{{.*}} = %{{.*}})
 // CHECK:           xetile.load_tile %[[TA]]
@@ -13,7 +13,7 @@
 // CHECK:           %[[ON:.*]] = arith.muli %[[TWO]], %[[STEP]]
 // CHECK:           %[[THEN:.*]] = arith.addi %[[I]], %[[ON]]
 // CHECK:           %[[AHEAD:.*]] = xetile.init_tile %A[%{{.*}}, %[[THEN]]]
-// CHECK:           xetile.prefetch_tile %[[AHEAD]] : !xetile.tile<256x32xbf16, #xetile.tile_attr<wg_map = <sg_layout = [32, 1], sg_data = [8, 32]>>>
+// CHECK:           xetile.prefetch_tile %[[AHEAD]] : !xetile.tile<256x32xbf16, #xetile.tile_attr<wg_map = <sg_layout = [32, 1], sg_data = [16, 32]>>>
 // CHECK:           xetile.prefetch_tile
 // CHECK-NOT:       prefetch_tile
 // CHECK:           scf.yield

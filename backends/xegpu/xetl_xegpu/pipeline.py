@@ -48,6 +48,7 @@ from xetl_xegpu.lowering.record_arguments import (
 from xetl_xegpu.lowering.reduce_after_loops import ReduceAfterLoopsPass
 from xetl_xegpu.lowering.register_need import register_file
 from xetl_xegpu.lowering.rotate_loops import RotateLoopsPass
+from xetl_xegpu.lowering.share_prefetches import SharePrefetchesPass
 from xetl_xegpu.lowering.split_barriers import SplitBarriersPass
 from xetl_xegpu.lowering.take_xegpu_text import TakeXegpuTextPass
 from xetl_xegpu.roofline.count import work_of
@@ -87,6 +88,7 @@ def passes(target: str) -> list[ModulePass]:
         CSEPass(),
         ClampBlockOffsetsPass(),
         AlignBlockBasesPass(),
+        SharePrefetchesPass(),
         OrderByUsePass(),
         FitRegistersPass(target),
         RotateLoopsPass(),

@@ -4,7 +4,8 @@
 the tile of some steps later (`choose_distance`), and in front of the loop for those
 of its first steps but the very first.  Where the tile is spread over subgroups, each
 asks for a share of its own (`choose_share`), instead of all that it will load:
-what several subgroups load is asked for once.
+what several subgroups load is asked for once.  Of two tiles shares are twice as large
+where they have one size then (`shares_of`), and each subgroup asks for one of both.
 *Why*: a load that finds its data in the first cache takes a tenth of the time; nothing
 else hides memory's latency, as a subgroup has no registers for a second set of tiles.
 *Left alone*: kernels that say ``prefetch_tile`` themselves; arrays that the kernel also
@@ -31,7 +32,7 @@ steps, whose first ones stand in front of the loop.  The numbers are of `xetl.de
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, prod
 
 from xdsl.dialects.builtin import IndexType, ModuleOp
@@ -127,17 +128,46 @@ def _room(tiles: Sequence[xetile.TileType], subgroups: int, device: Device) -> i
     return device.core_memory_bytes // max(1, step * sharers)
 
 
-def share_of(tile: SSAValue, device: Device) -> xetile.TileType:
-    """The type of a tile of which each subgroup asks for its share."""
+def share_of(tile: SSAValue, device: Device, turns: int = 1) -> xetile.TileType:
+    """The type of a tile of which each subgroup asks for its share.
+
+    Args:
+        turns: how many subgroups ask for the same.
+    """
     type_, layout = xetile.tile_type(tile), tile_map(tile)
     new = None
     if layout is not None:
         shape = type_.shape[0], type_.shape[1]
-        new = xetile.attribute_of(
-            choose_share(shape, bits_of(tile), layout.subgroups, device)
-        )
+        share = choose_share(shape, bits_of(tile), layout.subgroups // turns, device)
+        rows, columns = share.sg_layout
+        new = xetile.attribute_of(replace(share, sg_layout=(rows * turns, columns)))
     encoding = xetile.TileAttr(order=type_.order, wg_map=new)
     return xetile.TileType(type_.shape, type_.element_type, encoding)
+
+
+def shares_of(
+    tiles: Sequence[SSAValue], device: Device, *, may_alternate: bool
+) -> list[xetile.TileType]:
+    """Types as of `share_of`; with ``may_alternate`` two subgroups may share a share.
+
+    Of two tiles a backend then lets each ask for one, so shares are twice as large, and
+    messages half as many. [measured] ocloc 26.27: attention, heads of 128, pvc, takes
+    609 instructions a step so, 573 without; a GEMM 49 and 53.
+    """
+    layouts = [tile_map(tile) for tile in tiles]
+    counts = [1 if layout is None else layout.subgroups for layout in layouts]
+    may_alternate &= len(tiles) == 2 and counts[0] == counts[-1]
+    if may_alternate and counts[0] % 2 == 0:
+        halves = [share_of(tile, device, 2) for tile in tiles]
+        if len({(_own(half), half.element_type) for half in halves}) == 1:
+            return halves
+    return [share_of(tile, device) for tile in tiles]
+
+
+def _own(share: xetile.TileType) -> Shape:
+    assert share.wg_map is not None
+    shape = share.shape[0], share.shape[1]
+    return owned_shape(shape, xetile.layout_of(share.wg_map))
 
 
 def choose_share(shape: Shape, bits: int, subgroups: int, device: Device) -> Layout:
@@ -230,8 +260,11 @@ class _Kernel:
             f"the loop asks for tiles {distance.steps} steps ahead{share}: "
             f"{distance.why} (XETL_PREFETCH gives another distance, 0 for none)",
         )
-        for load in loads:
-            _insert(load, distance.steps, share_of(load.op.tile, self._device))
+        tiles = [each.op.tile for each in loads]
+        may_alternate = len(products) == 1
+        shares = shares_of(tiles, self._device, may_alternate=may_alternate)
+        for load, type_ in zip(loads, shares):
+            _insert(load, distance.steps, type_)
 
     def _distance(
         self,

@@ -45,7 +45,8 @@ PLAIN = """
 LOGGED = """
 @log = global [256 x i32] zeroinitializer
 @count = global i32 0
-@payload = global [2 x i32] zeroinitializer
+@payloads = global [8 x [2 x i32]] zeroinitializer
+@made = global i32 0
 define i32 @"_Z22get_sub_group_local_idv"() { ret i32 0 }
 define void @write(i32 %x, i32 %y) {
   %n = load i32, ptr @count
@@ -66,15 +67,28 @@ define void @documented(ptr addrspace(1) %m, i32 %w, i32 %h, i32 %p, <2 x i32> %
 }
 define ptr @createBlock2DAddressPayload(i64 %m, i32 %w, i32 %h, i32 %p, i32 %x, i32 %y,
     i32 %columns, i32 %rows, i32 %count) {
-  store i32 %x, ptr @payload
-  store i32 %y, ptr getelementptr (i32, ptr @payload, i32 1)
-  ret ptr @payload
+  %n = load i32, ptr @made
+  %more = add i32 %n, 1
+  store i32 %more, ptr @made
+  %payload = getelementptr [2 x i32], ptr @payloads, i32 %n
+  %beside = getelementptr i32, ptr %payload, i32 1
+  store i32 %x, ptr %payload
+  store i32 %y, ptr %beside
+  ret ptr %payload
 }
 define <8 x i32> @read(ptr %p, i32 %dx, i32 %dy, i32 %caches) {
   %x = load i32, ptr %p
-  %y = load i32, ptr getelementptr (i32, ptr @payload, i32 1)
+  %beside = getelementptr i32, ptr %p, i32 1
+  %y = load i32, ptr %beside
   call void @write(i32 %x, i32 %y)
   ret <8 x i32> zeroinitializer
+}
+define void @block_read_ap_prefetch_u16_m8k32v1(ptr %p, i32 %dx, i32 %dy, i32 %caches) {
+  call <8 x i32> @read(ptr %p, i32 %dx, i32 %dy, i32 %caches)
+  ret void
+}
+define <8 x float> @product(<8 x i16> %a, <8 x i32> %b, <8 x float> %c) {
+  ret <8 x float> %c
 }
 """
 MOVERS = "".join(
@@ -100,6 +114,7 @@ def places(llvm: str) -> list[tuple[int, int]]:
         ("!reqd_work_group_size !0 !intel_reqd_sub_group_size !1", ""),
         ("__builtin_IB_subgroup_block_read_ap_transpose_u32_m16k8v1", "read"),
         ("__builtin_IB_subgroup_", ""),
+        ("_Z40intel_sub_group_bf16_bf16_matrix_mad_k16Dv8_sDv8_iDv8_f", "product"),
     ):
         kept = kept.replace(old, new)
     name = "_Z51intel_sub_group_2d_block_read_transpose_32b_16r8x1cPU3AS1viiiDv2_iPj"
@@ -151,3 +166,35 @@ def test_places_in_loops(loop: str, shift: int, verb: str) -> None:
     downs = [(i + 24) >> shift for i in counters]
     # The first message is a documented one, the second has a payload.
     assert found == [(down + 1000, down) for down in downs for _ in range(2)]
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+@pytest.mark.parametrize("count", [1, 2])
+def test_places_of_one_of_two(*, is_first: bool, count: int) -> None:
+    """A prefetch of a matrix that is chosen before the loop; a second one beside it."""
+    prefetch = """
+        simt.block_prefetch %base, %w, %h, %p, %right, %down
+            {bits = 16 : i64, rows = 8 : i64, columns = 32 : i64}"""
+    body = f"""
+        %further = arith.addi %i, %i : index
+        %at = arith.index_cast %i : index to i64
+        %twice = arith.index_cast %further : index to i64
+        %right = arith.select %is_first, %at, %x : i64
+        %down = arith.select %is_first, %y, %twice : i64{prefetch * count}
+        %sum = simt.dpas %a, %b, %zero {{a_type = "bf16", b_type = "bf16"}}
+            : vector<8xi16>, vector<8xi32>, vector<8xf32> -> vector<8xf32>"""
+    numbers = f"""
+        %is_first = arith.cmpi {"sgt" if is_first else "slt"}, %x, %y : i64
+        %a = arith.constant dense<0> : vector<8xi16>
+        %b = arith.constant dense<0> : vector<8xi32>
+        %zero = arith.constant dense<0.0> : vector<8xf32>
+        %first = arith.constant -8 : i32
+        %step = arith.constant 32 : i32
+        %end = arith.constant 100 : i32
+"""
+    text = kernel("k", SURFACE, numbers + EVENLY.format(body=body))
+    llvm = llvm_text(parsed(text), "pvc")
+    assert "subgroup_set" not in llvm
+    steps = range(-8, 100, 32)
+    wanted = [(i, 7) if is_first else (1000, 2 * i) for i in steps]
+    assert places(llvm) == [place for place in wanted for _ in range(count)]
