@@ -102,7 +102,7 @@ def in_steps(A, B, C, PRECISION: constexpr, BK: constexpr = 32):
 @pytest.mark.parametrize(
     ("dtype", "dpas", "most"),
     [
-        ("bf16", 32, {"pvc": 54, "bmg": 49}),
+        ("bf16", 32, {"pvc": 50, "bmg": 47}),
         ("i8", 32, {"pvc": 60, "bmg": 49}),
         ("f32", 64, {"pvc": 314, "bmg": 309}),
     ],
@@ -121,7 +121,7 @@ def test_instructions_of_a_step(dtype: str, dpas: int, most, target: str) -> Non
 
 
 @each_target
-@pytest.mark.parametrize(("distance", "prefetches"), [(0, 0), (1, 2), (4, 8)])
+@pytest.mark.parametrize(("distance", "prefetches"), [(0, 0), (1, 1), (4, 4)])
 def test_prefetches_cost_no_registers(
     target: str, distance: int, prefetches: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -148,8 +148,8 @@ def by_columns(A, B, C, BM: constexpr = 256, BN: constexpr = 256, BK: constexpr 
 @pytest.mark.parametrize(
     ("kernel", "types", "most"),
     [
-        (turned, "bf16[K,M] bf16[K,N] f32[M,N]", {"pvc": 93, "bmg": 85}),
-        (by_columns, "bf16[M,K] bf16[N,K] f32[M,N]", {"pvc": 67, "bmg": 65}),
+        (turned, "bf16[K,M] bf16[K,N] f32[M,N]", {"pvc": 90, "bmg": 82}),
+        (by_columns, "bf16[M,K] bf16[N,K] f32[M,N]", {"pvc": 64, "bmg": 63}),
     ],
 )
 def test_sides_that_are_transposed(kernel, types: str, most, target: str) -> None:
