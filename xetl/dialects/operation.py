@@ -121,7 +121,7 @@ class XetlOp(IRDLOperation, metaclass=_Plain):
         for constant in [each for each in vars(cls) if each.isupper()]:
             cls.__annotations__.setdefault(constant, ClassVar)
         if traits:
-            setattr(cls, "traits", traits_def(*traits))  # noqa: B010
+            cls.traits = traits_def(*traits)
         if name is not None:
             cls.name = name
             _define_later(cls)

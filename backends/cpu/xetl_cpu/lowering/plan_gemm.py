@@ -21,6 +21,7 @@ from xetl.dialects.walk import operations_in
 from xetl.ir.builder import Builder
 from xetl.ir.passes import Pass
 from xetl_cpu.dialect import BrgemmTileOp, dispatch_of, element_name
+from xetl_cpu.lowering.tiles import task_along_n
 from xetl_cpu.microkernels.blocking import choose_blocking
 from xetl_cpu.targets import find_target
 
@@ -50,9 +51,6 @@ class PlanGemmPass(Pass):
 
 def _columns_of_a_program(product: BrgemmTileOp) -> int | None:
     """Those of the user's tile, where `tile-gemm` made a task of several programs."""
-    limit = None if product.cols is None else product.cols.owner
-    found = limit.operands if isinstance(limit, arith.MinsiOp) else ()
-    for each in found:
-        if isinstance(each.owner, arith.MuliOp):
-            return constant_index(each.owner.rhs)
-    return None
+    task = task_along_n(product)
+    some = None if task is None else task[1].owner
+    return constant_index(some.rhs) if isinstance(some, arith.MuliOp) else None

@@ -102,6 +102,25 @@ def origin(tile: SSAValue) -> InitTileOp | None:
     return owner if isinstance(owner, InitTileOp) else None
 
 
+def task_along_n(op: BrgemmTileOp) -> tuple[BlockArgument, SSAValue] | None:
+    """The number of a task of several programs, and how many columns each task has.
+
+    None: `tile-gemm` made none along n. Such a task begins at ``number * columns`` of
+    b, and no more than ``min(%cols, %columns)`` of its columns are read.
+    """
+    init, limit = op.b.owner, None if op.cols is None else op.cols.owner
+    if not isinstance(init, InitTileOp) or not isinstance(limit, arith.MinsiOp):
+        return None
+    offset = init.mixed_offsets[1 if op.trans_b is None else 0]
+    product = offset.owner if isinstance(offset, SSAValue) else None
+    if not isinstance(product, arith.MuliOp):
+        return None
+    number, columns = product.operands
+    if isinstance(number, BlockArgument) and columns in limit.operands:
+        return number, columns
+    return None
+
+
 def is_streamable(tile: SSAValue) -> bool:
     """True for a plain tile whose offset is proven not to be negative."""
     init = origin(tile)

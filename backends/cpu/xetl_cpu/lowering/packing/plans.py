@@ -27,6 +27,7 @@ from xetl_cpu.lowering.tiles import (
     may_alias,
     may_write,
     root,
+    task_along_n,
     tile_sizes,
     written_root,
 )
@@ -321,14 +322,10 @@ def _tiles_along_n(
     found, tile = _number_of(offset, n, loop)
     if found:
         return tile, n
-    product = offset.owner if isinstance(offset, SSAValue) else None
-    limit = None if op.cols is None else op.cols.owner
-    if isinstance(product, arith.MuliOp) and isinstance(limit, arith.MinsiOp):
-        tile, width = product.operands
-        is_number = isinstance(tile, BlockArgument) and tile.block is loop.body.block
-        if is_number and width in limit.operands:  # No other columns are read.
-            return tile, width
-    raise NotPackedError("its place along n is not a program number times BN")
+    task = task_along_n(op)
+    if task is None or task[0].block is not loop.body.block:
+        raise NotPackedError("its place along n is not a program number times BN")
+    return task
 
 
 def _is_computed(number: SSAValue | None, loop: scf.ParallelOp) -> bool:
