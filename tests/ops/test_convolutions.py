@@ -28,6 +28,11 @@ CASES = [
     ((2, 6, 12, 18), (6, 1, 5, 3), {"groups": 6, "stride": (3, 2), "padding": (2, 0)}),
     # A remainder by the stride has fewer pixels; more rows than a program makes.
     ((1, 2, 75, 67), (2, 1, 3, 11), {"groups": 2, "stride": 2, "dilation": (5, 1)}),
+    # Fewer pixels than channels: what taps see is copied.
+    ((2, 5, 3, 4), (24, 5, 3, 3), {"padding": 1}),
+    ((1, 70, 9, 11), (40, 70, 3, 2), {"stride": 2, "padding": (1, 0), "dilation": 2}),
+    ((3, 4, 6), (30, 4, 3), {"padding": 2}),
+    ((2, 3, 18, 17), (612, 3, 1, 3), {"padding": (0, 1)}),
     # What a program would copy is too much.
     ((1, 2, 90, 80), (2, 1, 40, 36), {"groups": 2, "stride": 3, "dilation": 2}),
 ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from xetl import xetile
 from xetl.ops.matrices import put, take
-from xetl.xetile import Array, cdiv, constexpr
+from xetl.xetile import Array, cdiv, constexpr, i32
 
 
 @xetile.kernel
@@ -273,6 +273,58 @@ def depthwise_by_weight(
                 sums[ki, kj] = sums[ki, kj] + total
     xetile.barrier()
     put(xetile.load_tile(xetile.init_tile(sums, [0, 0], TAPS)), out[c], [0, 0])
+
+
+@xetile.kernel
+def columns(
+    x: Array,
+    out: Array,
+    height: int,
+    width: int,
+    across: int,
+    above: int,
+    before: int,
+    STRIDES: constexpr,
+    DILATION: constexpr,
+    TAPS: constexpr,
+    IS_ALIKE: constexpr,
+    PART: constexpr,
+    WIDTH: constexpr,
+) -> None:
+    """``out[c, tap, image]``: the pixels of a channel that a tap sees.
+
+    Args:
+        x: (images, channels, pixels).
+        out: (channels, taps, images, pixels of the result).
+        height: rows of the input.
+        width: its columns.
+        across: columns of the result.
+        above: rows of zeros that the input begins with.
+        before: columns of zeros likewise.
+        STRIDES: rows and columns between two windows.
+        DILATION: rows and columns between two taps.
+        TAPS: rows and columns of the kernel of the convolution.
+        IS_ALIKE: whether rows of the input and of the result are equally long, and the
+            strides 1: then neighbours are neighbours in both.
+        PART: channels of a program.
+        WIDTH: pixels of a program.
+    """
+    first, tap = xetile.program_id(0) * WIDTH, xetile.program_id(1)
+    image, c = xetile.program_id(2) % x.shape[0], xetile.program_id(2) // x.shape[0]
+    down, right = tap // TAPS[1] * DILATION[0], tap % TAPS[1] * DILATION[1]
+    pixel = first + xetile.arange(WIDTH)
+    i = pixel // across * STRIDES[0] + (down - above)
+    j = pixel % across * STRIDES[1] + (right - before)
+    inside = (i >= 0) & (i < height) & (j >= 0) & (j < width)
+    # -1 is no pixel, which reads as 0.
+    at = xetile.where(inside, i * width + j, -1).to(i32)
+    for each in range(c * PART, min((c + 1) * PART, x.shape[1])):
+        if IS_ALIKE:
+            v = x[image, each][pixel + ((down - above) * width + right - before)]
+            v = xetile.where(inside, v, 0.0)
+        else:
+            v = x[image, each][at]
+        put(v, out[each, tap, image], [first])
 
 
 @xetile.kernel

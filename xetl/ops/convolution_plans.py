@@ -9,18 +9,16 @@ the result: one for each phase of the stride, with the taps that meet it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from math import gcd
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from xetl.language.ops import cdiv
 from xetl.ops.activations import copied
-from xetl.ops.batches import View, chain, itself
+from xetl.ops.batches import View, itself
 from xetl.ops.calls import Launch
+from xetl.ops.convolution_geometry import ALL, Geometry, Pair
 from xetl.ops.convolution_kernels import (
     cleared,
     convolution,
@@ -30,13 +28,9 @@ from xetl.ops.convolution_kernels import (
 )
 from xetl.ops.declarations import Operand, Step, temporary
 from xetl.ops.operands import Numbers
-from xetl.ops.plans import choose_method
+from xetl.ops.product_steps import Seen, multiply
 from xetl.ops.views import array_of, flat_view, size_of, sums_of, width_of
 
-Pair: TypeAlias = tuple[int, int]
-Slices: TypeAlias = tuple[slice, slice]
-
-_ALL = slice(None), slice(None)
 TILE = 64
 MOST_COLUMNS = 256
 """Of a tile that is copied."""
@@ -53,108 +47,6 @@ _SCRATCH = 1 << 16
 _FILLED = 4096
 _VECTOR = 16
 """Elements of the widest vectors of 32 bits, and lanes of a subgroup."""
-
-
-@dataclass(frozen=True)
-class Geometry:
-    """Where the pixels of a convolution are.
-
-    Attributes:
-        taps: rows and columns of its kernel.
-        stride: pixels between two windows.
-        dilation: pixels between two taps.
-        first: where the first pixel of the input is in the padded one.
-        result: rows and columns of the result.
-        chosen: which rows and columns of the weight its kernel has.
-        where: which pixels of an image the result is.
-    """
-
-    taps: Pair
-    stride: Pair
-    dilation: Pair
-    first: Pair
-    result: Pair
-    chosen: Slices = _ALL
-    where: Slices = _ALL
-
-    @property
-    def padded(self) -> Pair:
-        """Rows and columns of the padded input that windows see."""
-        spans = zip(self.result, self.stride, self.dilation, self.taps)
-        rows, columns = ((n - 1) * s + d * (k - 1) + 1 for n, s, d, k in spans)
-        return rows, columns
-
-    @property
-    def is_product(self) -> bool:
-        """Whether it is one of matrices, of the pixels as they are."""
-        numbers = *self.taps, *self.stride
-        is_one = all(n == 1 for n in numbers) and self.first == (0, 0)
-        return is_one and self.where == _ALL
-
-
-class _Phase(NamedTuple):
-    """What one dimension of a phase of a derivative is: see `Geometry`."""
-
-    taps: int
-    dilation: int
-    first: int
-    result: int
-    chosen: slice
-    where: slice
-
-
-def _phases_of(
-    size: int, taps: int, stride: int, dilation: int, padding: int
-) -> Iterator[_Phase]:
-    """The pixels of an input that meet the same taps, for each remainder.
-
-    A pixel u meets tap k of pixel i of the result if ``u + padding = i * stride +
-    k * dilation``. So remainders by the stride decide which taps it meets: each
-    ``stride / gcd``-th. Along those, i falls by ``dilation / gcd`` from tap to tap.
-    """
-    common = gcd(stride, dilation)
-    between = stride // common
-    for start in range(min(stride, size)):
-        rest = (start + padding) % stride
-        firsts = (k for k in range(taps) if (k * dilation - rest) % stride == 0)
-        tap = next(firsts, taps)
-        count = cdiv(taps - tap, between)
-        down = dilation // common
-        # Where i is of the first pixel and the first tap.
-        at = (start + padding - tap * dilation) // stride
-        yield _Phase(
-            count,
-            down,
-            (count - 1) * down - at,
-            cdiv(size - start, stride),
-            slice(tap, None, between),
-            slice(start, None, stride),
-        )
-
-
-def phases(size: Pair, taps: Pair, how: tuple[Pair, Pair, Pair]) -> list[Geometry]:
-    """The convolutions that the gradient by an input is.
-
-    Args:
-        size: rows and columns of the input.
-        taps: of the kernel.
-        how: stride, dilation, and the padding before the first pixel.
-    """
-    rows, columns = (_phases_of(*each) for each in zip(size, taps, *how))
-    across = list(columns)
-    return [
-        Geometry(
-            (one.taps, other.taps),
-            (1, 1),
-            (one.dilation, other.dilation),
-            (one.first, other.first),
-            (one.result, other.result),
-            (one.chosen, other.chosen) if how[0] != (1, 1) else _ALL,
-            (one.where, other.where) if how[0] != (1, 1) else _ALL,
-        )
-        for one in rows
-        for other in across
-    ]
 
 
 class Windows(NamedTuple):
@@ -249,7 +141,9 @@ def evenly(extent: int, most: int) -> int:
     return cdiv(extent, cdiv(extent, most))
 
 
-def _copied(source: Operand, view: View, to: Operand, to_view: View = itself) -> Step:
+def copy_matrices(
+    source: Operand, view: View, to: Operand, to_view: View = itself
+) -> Step:
     """The launch that copies matrices; behind those of the source are zeros."""
     a, b, m, n = to_view(array_of(to)).shape
     grid = (cdiv(m, PART), b, a)
@@ -273,9 +167,10 @@ def _taps_first(weight: Operand, to: Operand) -> list[Step | None]:
     if between is to:
         return [first]
     split: View = lambda a: a.reshape(groups, inner, taps, outer).swapaxes(1, 2)  # noqa: E731
+    each_tap: View = lambda a: a.reshape(groups, taps, depth, outer)  # noqa: E731
     return [
         first,
-        _copied(between, split, to, lambda a: a.reshape(groups, taps, depth, outer)),
+        copy_matrices(between, split, to, each_tap),
     ]
 
 
@@ -285,7 +180,7 @@ def taps_last(found: Operand, made: Operand) -> list[Step | None]:
     between, steps = found, list[Step | None]()
     if taps > 1:
         between = temporary((groups, inner, taps, outer), found.dtype)
-        steps.append(_copied(found, itself, between, lambda a: a.swapaxes(1, 2)))
+        steps.append(copy_matrices(found, itself, between, lambda a: a.swapaxes(1, 2)))
     flat: View = lambda a: a.reshape(groups, 1, -1, outer)  # noqa: E731
     to_flat: View = lambda a: a.reshape(groups, 1, outer, -1)  # noqa: E731
     return [*steps, turn(between, flat, made, to_flat)]
@@ -312,7 +207,7 @@ def _turned_around(weight: Operand, to: Operand, g: Geometry) -> list[Step | Non
     def to_each_row(array: Numbers) -> Numbers:
         return array.reshape(groups, -1, depth, inner)[:, ::-1].swapaxes(1, 2)
 
-    if g.chosen == _ALL and depth == outer:
+    if g.chosen == ALL and depth == outer:
         return [turn(weight, each_row, to, to_each_row)]
     return [turn(weight, view, to, to_view)]
 
@@ -421,29 +316,18 @@ def _product(
     shape = (batch, made.shape[1], pixels)
 
     def matrix(array: Numbers) -> Numbers:
-        found = array.reshape(array.shape[:2])
-        return found.T if is_turned else found
+        return array.reshape(array.shape[:2])
 
     def each_image(array: Numbers) -> Numbers:
         return array.reshape(batch, -1, pixels)
 
-    def added(array: Numbers) -> Numbers:
+    def each_row(array: Numbers) -> Numbers:
         return np.broadcast_to(array[:, None], shape, subok=True)
 
-    seen = matrix(array_of(weight)), each_image(array_of(x)), each_image(array_of(made))
-    method = choose_method(*seen, None, sums_of(x.dtype), False)
-    found, operands = [matrix, each_image], [weight, x]
-    if method.swaps:
-        found, operands = found[::-1], operands[::-1]
-    last = method.launch.views[2]
-    views = [
-        chain(one, two or itself)
-        for one, two in zip(
-            (*found, each_image, added), (*method.launch.views[:3], last)
-        )
-    ]
-    launch = replace(method.launch, views=views)
-    return [Step(launch, (*operands, made, bias))]
+    left = Seen(weight, matrix)
+    left = left.turned() if is_turned else left
+    added = None if bias is None else Seen(bias, each_row)
+    return [multiply(left, Seen(x, each_image), Seen(made, each_image), added)]
 
 
 def each_image(array: Numbers) -> Numbers:

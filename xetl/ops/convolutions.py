@@ -20,13 +20,17 @@ from xetl.language.ops import cdiv
 from xetl.ops import convolution_kernels as kernels
 from xetl.ops.batches import View, itself
 from xetl.ops.calls import Launch
+from xetl.ops.convolution_columns import (
+    convolve_columns,
+    has_few_pixels,
+    weight_by_columns,
+)
+from xetl.ops.convolution_geometry import Geometry, Pair, phases
 from xetl.ops.convolution_plans import (
     MOST_COLUMNS,
     MOST_PIXELS,
     PART,
     TILE,
-    Geometry,
-    Pair,
     by_input,
     contiguous,
     convolve,
@@ -34,7 +38,6 @@ from xetl.ops.convolution_plans import (
     evenly,
     paired,
     part_of,
-    phases,
     taps_last,
     turn,
     widths_of,
@@ -214,9 +217,14 @@ def convolution(
     dtype = floats("conv2d", input, *others)
     g = _geometry(input.shape, weight.shape, (stride, padding, dilation))
     shape = (input.shape[0], weight.shape[0], *g.result)
+    few = has_few_pixels(weight, input.shape[0], g, groups)
     return Call(
         (result(shape, dtype),),
-        lambda made: convolve(input, weight, bias, made[0], g, groups),
+        lambda made: (
+            convolve_columns(input, weight, bias, made[0], g)
+            if few
+            else convolve(input, weight, bias, made[0], g, groups)
+        ),
     )
 
 
@@ -255,9 +263,15 @@ def convolution_by_weight(
     """The gradient by the weight: the gradient times the windows."""
     shape = (grad.shape[1], input.shape[1] // groups, size[0], size[1])
     g = _geometry(input.shape, shape, (stride, padding, dilation))
+    made = result(shape, grad.dtype)
+    few = has_few_pixels(made, input.shape[0], g, groups)
     return Call(
-        (result(shape, grad.dtype),),
-        lambda made: by_weight(grad, input, made[0], g, groups),
+        (made,),
+        lambda made: (
+            weight_by_columns(grad, input, made[0], g)
+            if few
+            else by_weight(grad, input, made[0], g, groups)
+        ),
     )
 
 

@@ -8,14 +8,13 @@ Source: Hsu et al., "Liger Kernel", arXiv 2410.10989.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from xetl import xetile
 from xetl.language.dtypes import DType
 from xetl.language.ops import cdiv
 from xetl.ops.activations import copied
-from xetl.ops.batches import View, as_row, chain, itself, transposed
+from xetl.ops.batches import View, as_row, itself
 from xetl.ops.calls import Launch
 from xetl.ops.declarations import (
     ArrayLike,
@@ -34,9 +33,9 @@ from xetl.ops.loss_kernels import (
 )
 from xetl.ops.losses import check_classes, check_reduction, check_smoothing
 from xetl.ops.matrices import put, take
-from xetl.ops.plans import choose_method
+from xetl.ops.product_steps import Seen, multiply
 from xetl.ops.rules import SUMS, wrong_shape
-from xetl.ops.views import array_of, floats, size_of, sums_of, width_of
+from xetl.ops.views import floats, size_of, width_of
 from xetl.records import record
 from xetl.runtime.kernel import Kernel
 from xetl.runtime.tensors import needs_derivative
@@ -110,34 +109,6 @@ def add_rows(x: Array, out: Array, IS_FIRST: constexpr, WIDTH: constexpr) -> Non
     xetile.store_tile(total, to)
 
 
-class _Seen(NamedTuple):
-    """An operand, and how a launch sees it."""
-
-    operand: Operand
-    view: View = itself
-
-    def turned(self) -> _Seen:
-        """The transpose."""
-        return _Seen(self.operand, chain(self.view, transposed))
-
-
-def _product(
-    a: _Seen, b: _Seen, to: _Seen, added: Operand | None = None
-) -> Step | None:
-    """``to = a @ b + added``: a row, or what ``to`` has already."""
-    is_sum = added is to.operand
-    left, right, out = (x.view(array_of(x.operand)) for x in (a, b, to))
-    sums = sums_of(a.operand.dtype)
-    if out.size == 0:
-        return None
-    method = choose_method(left, right, out, None, sums, False, is_scaled=is_sum)
-    seen = (b, a, to) if method.swaps else (a, b, to)
-    views = [chain(x.view, y or itself) for x, y in zip(seen, method.launch.views)]
-    launch = replace(method.launch, views=[*views, views[2] if is_sum else None])
-    operands = (*(x.operand for x in seen), added)
-    return Step(launch, operands, (1.0, 1.0) if is_sum else ())
-
-
 @record(frozen=True)
 class _Loss:
     """What a loss and its gradients are computed from.
@@ -189,8 +160,9 @@ class _Loss:
 
     def _scores(self, part: slice, scores: Operand, kept: Operand) -> list[Step | None]:
         """Scores of a piece, and the losses of its rows."""
-        x, z = _Seen(self.x, _at(part)), _Seen(scores, _first(part))
-        product = _product(x, _Seen(self.weight).turned(), z, self.bias)
+        x, z = Seen(self.x, _at(part)), Seen(scores, _first(part))
+        bias = None if self.bias is None else Seen(self.bias)
+        product = multiply(x, Seen(self.weight).turned(), z, bias)
         views = (z.view, _at(part), itself, _at((0, part)), _at((1, part)))
         operands = (scores, self.labels, None, kept, kept)
         return [product, self._of_rows(cross_entropy_rows, operands, views, part)]
@@ -221,13 +193,13 @@ class _Loss:
     ) -> list[Step | None]:
         """What a piece adds to the gradients by input, weight and bias."""
         by_x, by_weight, by_bias = to
-        x, d = _Seen(self.x, _at(part)), _Seen(slopes, _first(part))
+        x, d = Seen(self.x, _at(part)), Seen(slopes, _first(part))
         steps: list[Step | None] = []
         if self.wanted[0]:
-            steps.append(_product(d, _Seen(self.weight), _Seen(by_x, _at(part))))
+            steps.append(multiply(d, Seen(self.weight), Seen(by_x, _at(part))))
         if self.wanted[1]:
-            before = by_weight if part.start else None
-            steps.append(_product(d.turned(), x, _Seen(by_weight), before))
+            before = Seen(by_weight) if part.start else None
+            steps.append(multiply(d.turned(), x, Seen(by_weight), before))
         if self.wanted[2] and self.bias is not None:
             views = (d.view, as_row)
             grid = (cdiv(self.weight.shape[0], _STRIPE), 1, 1)

@@ -1,0 +1,53 @@
+"""Steps that multiply matrices: operands, and how the launch sees them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+from xetl.ops.batches import View, chain, itself, transposed
+from xetl.ops.declarations import Operand, Step
+from xetl.ops.plans import choose_method
+from xetl.ops.views import array_of, sums_of
+
+
+class Seen(NamedTuple):
+    """An operand, and how a launch sees it."""
+
+    operand: Operand
+    view: View = itself
+
+    def turned(self) -> Seen:
+        """The transpose."""
+        return Seen(self.operand, chain(self.view, transposed))
+
+
+def multiply(a: Seen, b: Seen, to: Seen, added: Seen | None = None) -> Step | None:
+    """``to = a @ b + added``.
+
+    Args:
+        a: (..., m, k).
+        b: (..., k, n).
+        to: (..., m, n).
+        added: (n,), or as ``to``: it may be what ``to`` has already. None: nothing.
+
+    Returns:
+        The launch; None: ``to`` has no elements.
+    """
+    left, right, out = (x.view(array_of(x.operand)) for x in (a, b, to))
+    if out.size == 0:
+        return None
+    is_sum = added is not None and added.operand is to.operand
+    sums = sums_of(a.operand.dtype)
+    method = choose_method(left, right, out, None, sums, False, is_scaled=is_sum)
+    ends = (b, a, to) if method.swaps else (a, b, to)
+    of_launch = method.launch.views[:3]
+    views = [chain(x.view, then or itself) for x, then in zip(ends, of_launch)]
+    last, operand = None, None
+    if added is not None:
+        operand = added.operand
+        if added.view(array_of(operand)).ndim > 1:
+            last = chain(added.view, of_launch[2] or itself)
+    launch = replace(method.launch, views=[*views, last])
+    operands = (*(x.operand for x in ends), operand)
+    return Step(launch, operands, (1.0, 1.0) if is_sum else ())
