@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from xetl.ops.batches import chain
-from xetl.ops.declarations import ArrayLike, Call, Context, Operand, Step, result
+from xetl.ops.declarations import ArrayLike, Call, Context, Operand, result
 from xetl.ops.declare import function
 from xetl.ops.matrix_product import matmul
-from xetl.ops.plans import choose_method
+from xetl.ops.operands import Numbers
+from xetl.ops.product_steps import Seen, multiply
 from xetl.ops.rules import wrong_shape
-from xetl.ops.views import array_of, floats, sums_of
+from xetl.ops.views import floats, sums_of
 
 
 def _added(
@@ -30,24 +29,18 @@ def _added(
     if x.ndim > rank or not all(n in (1, m) for n, m in pairs):
         problem = f"`input` is {tuple(x.shape)}, but the product is {shape}"
         raise wrong_shape(name, problem, "pass what broadcasts to that shape")
-    dtype, sums = floats(name, a, b), sums_of(a.dtype)
-    if not x.dtype.is_float or x.dtype.bits > sums.bits:
+    dtype = floats(name, a, b)
+    if not x.dtype.is_float or x.dtype.bits > sums_of(a.dtype).bits:
         floats(name, x, a)
 
+    def spread(array: Numbers) -> Numbers:
+        return np.broadcast_to(array, shape, subok=True)
+
     def steps(made: Any) -> Any:
-        left, right, to = array_of(a), array_of(b), array_of(made[0])
-        method = choose_method(left, right, to, None, sums, False, is_scaled=True)
-        launch = method.launch
-        view = launch.views[2]
-        assert view is not None
-        seen = chain(lambda v: np.broadcast_to(v, shape, subok=True), view)
-        views = (*launch.views[:3], seen if beta else None)
-        operands = (b, a) if method.swaps else (a, b)
+        seen, scales = Seen(x, spread), (float(alpha), float(beta))
         # As torch's: with a beta of 0 what is not a number is not added.
-        added = x if beta else None
-        numbers = (float(alpha), float(beta))
-        launch = replace(launch, views=views)
-        return [Step(launch, (*operands, *made, added), numbers)]
+        to = Seen(made[0])
+        return [multiply(Seen(a), Seen(b), to, seen if beta else None, scales)]
 
     return Call((result(shape, dtype),), steps)
 

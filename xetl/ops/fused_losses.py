@@ -198,8 +198,10 @@ class _Loss:
         if self.wanted[0]:
             steps.append(multiply(d, Seen(self.weight), Seen(by_x, _at(part))))
         if self.wanted[1]:
-            before = Seen(by_weight) if part.start else None
-            steps.append(multiply(d.turned(), x, Seen(by_weight), before))
+            before, scales = (
+                (Seen(by_weight), (1.0, 1.0)) if part.start else (None, None)
+            )
+            steps.append(multiply(d.turned(), x, Seen(by_weight), before, scales))
         if self.wanted[2] and self.bias is not None:
             views = (d.view, as_row)
             grid = (cdiv(self.weight.shape[0], _STRIPE), 1, 1)

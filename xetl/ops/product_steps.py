@@ -22,14 +22,22 @@ class Seen(NamedTuple):
         return Seen(self.operand, chain(self.view, transposed))
 
 
-def multiply(a: Seen, b: Seen, to: Seen, added: Seen | None = None) -> Step | None:
-    """``to = a @ b + added``.
+def multiply(
+    a: Seen,
+    b: Seen,
+    to: Seen,
+    added: Seen | None = None,
+    scales: tuple[float, float] | None = None,
+) -> Step | None:
+    """``to = a @ b + added``, or ``scales[0] * a @ b + scales[1] * added``.
 
     Args:
         a: (..., m, k).
         b: (..., k, n).
         to: (..., m, n).
-        added: (n,), or as ``to``: it may be what ``to`` has already. None: nothing.
+        added: (n,), or as ``to``; with scales it may be what ``to`` has already. None:
+            nothing.
+        scales: see above.
 
     Returns:
         The launch; None: ``to`` has no elements.
@@ -37,9 +45,8 @@ def multiply(a: Seen, b: Seen, to: Seen, added: Seen | None = None) -> Step | No
     left, right, out = (x.view(array_of(x.operand)) for x in (a, b, to))
     if out.size == 0:
         return None
-    is_sum = added is not None and added.operand is to.operand
-    sums = sums_of(a.operand.dtype)
-    method = choose_method(left, right, out, None, sums, False, is_scaled=is_sum)
+    sums, is_scaled = sums_of(a.operand.dtype), scales is not None
+    method = choose_method(left, right, out, None, sums, False, is_scaled=is_scaled)
     ends = (b, a, to) if method.swaps else (a, b, to)
     of_launch = method.launch.views[:3]
     views = [chain(x.view, then or itself) for x, then in zip(ends, of_launch)]
@@ -49,5 +56,4 @@ def multiply(a: Seen, b: Seen, to: Seen, added: Seen | None = None) -> Step | No
         if added.view(array_of(operand)).ndim > 1:
             last = chain(added.view, of_launch[2] or itself)
     launch = replace(method.launch, views=[*views, last])
-    operands = (*(x.operand for x in ends), operand)
-    return Step(launch, operands, (1.0, 1.0) if is_sum else ())
+    return Step(launch, (*(x.operand for x in ends), operand), scales or ())
