@@ -6,7 +6,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from launching import small_integers
+from launching import agree, small_integers
 
 from xetl import xetile
 from xetl.settings import config
@@ -79,6 +79,25 @@ def test_tiles_that_stay_as_they_are(tile: Any) -> None:
     arrays = [np.zeros((64, 64), np.float32) for _ in range(3)]
     report = str(gemm.explain(*arrays, BM=tile[0], BN=tile[1]))
     assert "programs run as one" not in report
+
+
+@xetile.kernel
+def batched(A, B, C, BM: constexpr, BN: constexpr):
+    b, m, n = xetile.program_id(2), xetile.program_id(0) * BM, xetile.program_id(1) * BN
+    acc = xetile.zeros((BM, BN), xetile.f32)
+    for k in range(0, A.shape[2], 32):
+        x = xetile.load_tile(xetile.init_tile(A[b], [m, k], (BM, 32)))
+        y = xetile.load_tile(xetile.init_tile(B[b], [k, n], (32, BN)))
+        acc = xetile.tile_mma(x, y, acc)
+    xetile.store_tile(acc, xetile.init_tile(C[b], [m, n], (BM, BN)))
+
+
+def test_matrices_of_a_batch_are_stored_from_registers(target: str) -> None:
+    rng = np.random.default_rng(6)
+    given = [small_integers(rng, *s) for s in ((3, 130, 70), (3, 70, 300))]
+    given.append(np.full((3, 130, 300), 7, np.float32))
+    agree(batched, (3, 5, 3), *given, BM=64, BN=64)
+    assert "stored from registers" in str(batched.explain(*given, BM=64, BN=64))
 
 
 def clipped(A, B, C, BM: constexpr = 8):

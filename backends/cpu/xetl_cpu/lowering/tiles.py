@@ -29,7 +29,7 @@ from xetl.dialects.xetile import (
     TileType,
     UpdateTileOffsetOp,
 )
-from xetl.ir.builder import Builder
+from xetl.ir.builder import Builder, move_before
 from xetl_cpu.dialect import (
     BarrierOp,
     BrgemmTileOp,
@@ -274,7 +274,7 @@ def demanded_extent(value: SSAValue, before: Operation, build: Builder) -> Deman
         if not isinstance(init, InitTileOp) or init.indices is not None:
             return Demand()
         sizes, offsets = tile_sizes(init), init.mixed_offsets[-2:]
-        if sizes is None or not all(dominates(v, before) for v in (*sizes, *offsets)):
+        if sizes is None or not _stand_before((*sizes, *offsets), before):
             return Demand()
         places.append((sizes, offsets))
     # How far each matrix reaches into the tile.
@@ -284,6 +284,26 @@ def demanded_extent(value: SSAValue, before: Operation, build: Builder) -> Deman
     return Demand(
         *(reduce(partial(build.pure, arith.MaxsiOp), x) for x in zip(*limits))
     )
+
+
+def _stand_before(values: Iterable[Index], place: Operation) -> bool:
+    """Let index values stand before ``place``, if what computes them may."""
+    late = set[Operation]()
+    waiting = [value for value in values if isinstance(value, SSAValue)]
+    while waiting:
+        value = waiting.pop()
+        op = value.owner
+        if dominates(value, place) or op in late:
+            continue
+        if not isinstance(op, Operation) or op.parent is not place.parent:
+            return False
+        if not memory.is_pure(op):
+            return False
+        late.add(op)
+        waiting += op.operands
+    if late and place.parent is not None:
+        move_before([op for op in place.parent.ops if op in late], place)
+    return True
 
 
 def _only_stored(value: SSAValue, stores: list[StoreTileOp]) -> bool:
