@@ -10,7 +10,7 @@ import sys
 import numpy as np
 from xetl import ops
 
-LATE = ("lowering.pack_operands", "lowering.tile_gemm", "microkernels.gemm")
+LATE = ("lowering.pack_operands", "lowering.raise_to_brgemm", "microkernels.gemm")
 
 def loaded():
     return [each for each in LATE if f"xetl_cpu.{each}" in sys.modules]

@@ -1,4 +1,4 @@
-"""Neighbouring programs that become one task (`tile-gemm`)."""
+"""Neighbouring programs that become one task (`grow-tiles`)."""
 
 from dataclasses import replace
 from typing import Any
@@ -6,7 +6,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from launching import agree, small_integers
+from launching import agree, launch, small_integers
+from scipy.special import erf
 
 from xetl import xetile
 from xetl.settings import config
@@ -79,6 +80,83 @@ def test_tiles_that_stay_as_they_are(tile: Any) -> None:
     arrays = [np.zeros((64, 64), np.float32) for _ in range(3)]
     report = str(gemm.explain(*arrays, BM=tile[0], BN=tile[1]))
     assert "programs run as one" not in report
+
+
+@xetile.kernel
+def fused(A, B, bias, scale, R, C, BM: constexpr, BN: constexpr, HOW: constexpr):
+    m, n = xetile.program_id(0) * BM, xetile.program_id(1) * BN
+    old = xetile.load_tile(xetile.init_tile(R, [m, n], (BM, BN)))
+    zeros = xetile.zeros((BM, BN), xetile.f32)
+    acc = 2.0 * old if HOW == "accumulate" else zeros
+    for k in range(0, A.shape[1], 32):
+        a = xetile.load_tile(xetile.init_tile(A, [m, k], (BM, 32)))
+        b = xetile.load_tile(xetile.init_tile(B, [k, n], (32, BN)))
+        acc = xetile.tile_mma(a, b, acc)
+    if HOW == "bias":
+        acc = xetile.maximum(
+            acc + xetile.load_tile(xetile.init_tile(bias, [n], (BN,))), 0
+        )
+    elif HOW == "gelu":
+        acc = 0.5 * acc * (1.0 + xetile.erf(0.7071067811865476 * acc))
+    elif HOW == "residual":
+        acc = acc + old
+    elif HOW == "rows":
+        acc = acc * xetile.load_tile(xetile.init_tile(scale, [m], (BM,)))[:, None] - 3.0
+    elif HOW == "mask":
+        column = n + xetile.arange(0, BN)
+        acc = xetile.where((column % 3 == 0)[None, :], acc, 1.0)
+    xetile.store_tile(acc.to(C.dtype), xetile.init_tile(C, [m, n], (BM, BN)))
+
+
+ADDITIONS = ["bias", "gelu", "residual", "rows", "accumulate", "mask"]
+
+
+@pytest.mark.parametrize("how", ADDITIONS)
+@pytest.mark.parametrize("tile", [(64, 64), (16, 48), (40, 128), (2, 128)])
+def test_what_follows_a_product_grows_with_it(tile: Any, how: str, target: str) -> None:
+    (m, k, n), (rows, columns) = (330, 70, 540), tile
+    rng = np.random.default_rng(n)
+    shapes = ((m, k), (k, n), (n,), (m,), (m, n))
+    arrays = [small_integers(rng, *shape) for shape in shapes]
+    arrays[0] /= 4  # where a GELU is neither 0 nor linear
+    given = (*arrays, np.full((m, n), 7, np.float32))
+    grid, constants = (-(-m // rows), -(-n // columns)), {"BM": rows, "BN": columns}
+    if how == "gelu":
+        c = launch(fused, grid, *given, HOW=how, **constants)[-1]
+        p = arrays[0].astype(np.float64) @ arrays[1]
+        expected = 0.5 * p * (1 + erf(p / np.sqrt(2)))
+        np.testing.assert_allclose(c, expected, rtol=1e-5, atol=1e-5)
+    else:
+        agree(fused, grid, *given, HOW=how, **constants)
+    report = str(fused.explain(*given, HOW=how, **constants))
+    assert "programs run as one" in report
+
+
+@xetile.kernel
+def gated(A, B, D, C, BM: constexpr, BN: constexpr):
+    b, m, n = xetile.program_id(2), xetile.program_id(0) * BM, xetile.program_id(1) * BN
+    up, gate = xetile.zeros((BM, BN), xetile.f32), xetile.zeros((BM, BN), xetile.f32)
+    for k in range(0, A.shape[2], 32):
+        a = xetile.load_tile(xetile.init_tile(A[b], [m, k], (BM, 32)))
+        x = xetile.load_tile(xetile.init_tile(B, [k, n], (32, BN)))
+        up = xetile.tile_mma(a, x, up)
+    for k in range(0, A.shape[2], 32):
+        a = xetile.load_tile(xetile.init_tile(A[b], [m, k], (BM, 32)))
+        x = xetile.load_tile(xetile.init_tile(D, [k, n], (32, BN)))
+        gate = xetile.tile_mma(a, x, gate)
+    out = up * xetile.maximum(gate, 0)
+    xetile.store_tile(out, xetile.init_tile(C[b], [m, n], (BM, BN)))
+
+
+@pytest.mark.parametrize("tile", [(64, 64), (16, 48), (3, 128)])
+def test_products_that_belong_together_grow_together(tile: Any, target: str) -> None:
+    (rows, columns), rng = tile, np.random.default_rng(5)
+    given = [small_integers(rng, *s) for s in ((3, 130, 70), (70, 300), (70, 300))]
+    given.append(np.full((3, 130, 300), 7, np.float32))
+    grid, constants = (-(-130 // rows), -(-300 // columns), 3), {"BM": rows}
+    agree(gated, grid, *given, BN=columns, **constants)
+    report = str(gated.explain(*given, BN=columns, **constants))
+    assert "programs run as one" in report
 
 
 @xetile.kernel

@@ -50,7 +50,7 @@ class PlanGemmPass(Pass):
 
 
 def _columns_of_a_program(product: BrgemmTileOp) -> int | None:
-    """Those of the user's tile, where `tile-gemm` made a task of several programs."""
+    """Those of the user's tile, where `grow-tiles` made a task of several programs."""
     task = task_along_n(product)
     some = None if task is None else task[1].owner
     return constant_index(some.rhs) if isinstance(some, arith.MuliOp) else None

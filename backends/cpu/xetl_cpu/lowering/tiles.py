@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial, reduce
 from typing import NamedTuple
 
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, VectorType
-from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr
+from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from xetl.analysis import affine, memory
 from xetl.analysis.affine import dominates, is_defined_outside
@@ -26,7 +26,6 @@ from xetl.dialects.xetile import (
     LoadTileOp,
     StoreScatterOp,
     StoreTileOp,
-    TileType,
     UpdateTileOffsetOp,
 )
 from xetl.ir.builder import Builder, move_before
@@ -105,7 +104,7 @@ def origin(tile: SSAValue) -> InitTileOp | None:
 def task_along_n(op: BrgemmTileOp) -> tuple[BlockArgument, SSAValue] | None:
     """The number of a task of several programs, and how many columns each task has.
 
-    None: `tile-gemm` made none along n. Such a task begins at ``number * columns`` of
+    None: `grow-tiles` made none along n. Such a task begins at ``number * columns`` of
     b, and no more than ``min(%cols, %columns)`` of its columns are read.
     """
     init, limit = op.b.owner, None if op.cols is None else op.cols.owner
@@ -332,18 +331,6 @@ def way_to_store(product: BrgemmTileOp) -> tuple[list[Operation], StoreTileOp] |
         way.append(reader)
         reader = only_reader(reader.results[0])
     return (way, reader) if isinstance(reader, StoreTileOp) else None
-
-
-def longer(type_: Attribute, dim: int, times: int) -> Attribute:
-    """The type of a tile or a vector that is so many times as long along ``dim``."""
-    if isinstance(type_, TileType):
-        shape = list(type_.shape)
-    else:
-        assert is_vector(type_)
-        shape = list(type_.get_shape())
-    shape[dim] *= times
-    is_tile = isinstance(type_, TileType)
-    return type_.replace(shape) if is_tile else VectorType(type_.element_type, shape)
 
 
 def only_reader(value: SSAValue) -> Operation | None:

@@ -65,7 +65,7 @@ def lower_brgemm(state: State, op: BrgemmTileOp) -> None:
     """Accumulate in scratch, chunk by chunk of k; see docs/design/0002-cpu.md."""
     blocking, (m, n, depth) = op.blocking(), op.shape()
     starts = _starts_itself(op, blocking)
-    # Zeros are as many as are wanted: the tile may be wider by far (`tile-gemm`).
+    # Zeros are as many as are wanted: the tile may be wider by far (`grow-tiles`).
     is_cleared = op.acc is None and blocking.is_skinny
     is_new = starts or is_cleared
     result = accumulator(state, op) if is_new else _start(state, op)

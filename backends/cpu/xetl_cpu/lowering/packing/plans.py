@@ -313,7 +313,7 @@ def _tiles_along_n(
 ) -> tuple[SSAValue | None, Index]:
     """What counts b's tiles, and how many columns are from one to the next.
 
-    Those of a program's tile, or what `tile-gemm` computes: how many a task has.
+    Those of a program's tile, or what `grow-tiles` computes: how many a task has.
 
     Raises:
         NotPackedError: nothing counts them.

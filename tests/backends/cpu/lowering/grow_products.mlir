@@ -1,4 +1,4 @@
-// RUN: xetl-opt %s -p 'tile-gemm{target=avx2}' | filecheck %s
+// RUN: xetl-opt %s -p 'grow-tiles{target=avx2}' | filecheck %s
 
 !mat = memref<?x?xf32, strided<[?, 1]>>
 

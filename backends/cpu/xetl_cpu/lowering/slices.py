@@ -1,0 +1,330 @@
+"""What of a program belongs to its number, so that neighbours can become one program.
+
+`grow-tiles` does it. Tiles and vectors that begin at ``number * extent``, and what is
+computed of them column by column, or row by row, are as many times as long then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+
+from xdsl.dialects.builtin import VectorType
+from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from xetl.analysis.memory import is_dead, is_pure
+from xetl.dialects import xetile
+from xetl.dialects.base import Index, memref_type
+from xetl.dialects.kinds_of_types import is_dense, is_memref, is_vector
+from xetl.dialects.literals import splat_value
+from xetl.dialects.memref_layout import constant_index, strides_of
+from xetl.dialects.upstream import arith, memref, scf, vector
+from xetl.ir.builder import Builder
+from xetl_cpu.dialect import BrgemmTileOp
+from xetl_cpu.lowering.tiles import tile_like
+
+_READS = (xetile.LoadTileOp, xetile.LoadGatherOp, memref.LoadOp)
+_ACCESSES = (xetile.LoadTileOp, xetile.StoreTileOp)
+
+
+class Slices:
+    """What of a program belongs to its number, and along which dimension.
+
+    Attributes:
+        extent: of a tile; 0: nobody knows where the program's tiles begin.
+        first: the number times the extent.
+        starts: this, also in other types.
+        dims: of tiles and vectors, from the end: -1 or -2.
+        rests: how far matrices reach from where the tiles begin.
+        repeated: operands that are equal for all programs, or count up with them.
+        products: of tiles, and stores; with each, its dimension.
+    """
+
+    def __init__(self, number: BlockArgument) -> None:
+        self.first, self.extent = _starts(number)
+        self.starts = set(self.first)
+        self.dims: dict[SSAValue, int] = {}
+        self.rests: list[Operation] = []
+        self.limits: set[SSAValue] = set()
+        self.repeated: list[tuple[Operation, int, int]] = []
+        self.matrices: list[SSAValue] = []
+        self.products: dict[BrgemmTileOp, int] = {}
+        self.stores: dict[xetile.StoreTileOp, int] = {}
+
+    def follow(self, op: Operation) -> bool:
+        """Note what becomes of an operation; False: programs cannot become one."""
+        own = self.dims.keys() | self.starts | self.limits
+        known = [v for v in op.operands if v in own]
+        if isinstance(op, _ACCESSES):
+            self.matrices.append(op.tile)
+        if isinstance(op, xetile.StoreTileOp):
+            dim, init = self.dims.get(op.tile), op.tile.owner
+            if dim is None or not isinstance(init, xetile.InitTileOp):
+                return False
+            self.stores[op] = dim
+            return bool(init.mixed_sizes) and self._agree(op, dim)
+        if not known:
+            return is_pure(op) or isinstance(op, _READS)
+        if isinstance(op, xetile.PrefetchTileOp):
+            return True
+        if len(op.results) != 1:
+            return False
+        if self._is_start(op):
+            self.starts.add(op.results[0])
+            return True
+        if self._is_limit(op):
+            self.limits.add(op.results[0])
+            return True
+        dim = self._dim(op, known)
+        if dim is None or shape_of(op.results[0].type)[dim] != self.extent:
+            return False
+        self.dims[op.results[0]] = dim
+        return True
+
+    def _is_start(self, op: Operation) -> bool:
+        """Whether it says where the tiles of a program start, in another type."""
+        is_cast = isinstance(op, arith.IndexCastOp) or _is_spread(op)
+        return is_cast and op.operands[0] in self.starts
+
+    def _is_limit(self, op: Operation) -> bool:
+        """Whether it says how far a matrix, or the farthest, reaches from the start."""
+        if isinstance(op, arith.SubiOp) and op.operands[1] in self.first:
+            self.rests.append(op)
+            return op.operands[0] not in self.starts | self.limits
+        return isinstance(op, arith.MaxsiOp) and self.limits.issuperset(op.operands)
+
+    def _dim(self, op: Operation, known: Sequence[SSAValue]) -> int | None:
+        """The dimension of a result."""
+        if isinstance(op, xetile.InitTileOp):
+            return self._dim_of_tile(op)
+        if isinstance(op, BrgemmTileOp):
+            return self._dim_of_product(op, known)
+        at_start = bool(self.starts & set(op.operands))
+        if at_start and isinstance(op, arith.AddiOp) and is_vector(op.results[0].type):
+            return self._dim_of_numbers(op)
+        dims = {self.dims.get(each) for each in known}
+        dim = dims.pop()
+        if dims or dim is None:
+            return None
+        if isinstance(op, xetile.LoadTileOp | xetile.TileConvLayoutOp):
+            return dim
+        if isinstance(op, xetile.TileTransposeOp):
+            return -3 - dim
+        if isinstance(op, xetile.TileBroadcastOp):
+            return None if 2 + dim in op.dims else dim
+        if isinstance(op, xetile.TileReduceOp):
+            return dim if op.dims == (1 if dim == -2 else 0,) else None
+        if isinstance(op, vector.ShapeCastOp):
+            return self._dim_of_cast(op)
+        is_one = isinstance(op, xetile.LoadGatherOp) or _is_elementwise(op)
+        return dim if is_one and self._agree(op, dim) else None
+
+    def _dim_of_tile(self, op: xetile.InitTileOp) -> int | None:
+        if op.indices is not None:
+            return None if self.starts & set(op.operands) else self.dims.get(op.indices)
+        offsets, others = op.mixed_offsets, {*op.mixed_sizes, *op.mixed_strides}
+        found = [n for n, each in enumerate(offsets) if each in self.starts]
+        if len(offsets) != 2 or len(found) != 1 or others & self.starts:
+            return None
+        return None if op.result.type.wg_map else found[0] - 2
+
+    def _dim_of_product(
+        self, op: BrgemmTileOp, known: Sequence[SSAValue]
+    ) -> int | None:
+        """Of rows, which A has, or columns, which B has; before there is a plan."""
+        ways = (
+            (-2, op.a, -2 if op.trans_a is None else -1, op.rows),
+            (-1, op.b, -1 if op.trans_b is None else -2, op.cols),
+        )
+        for dim, operand, along, limit in ways:
+            is_known = op.count is not None and op.plan is None and limit in self.limits
+            if is_known and self.dims.get(operand) == along:
+                self.products[op] = dim
+                sums = [] if op.acc is None else [op.acc]
+                is_all = {*known} <= {operand, limit, *sums}
+                return dim if is_all and self._agree(op, dim, sums) else None
+        return None
+
+    def _dim_of_numbers(self, op: Operation) -> int | None:
+        """Of the columns that a program's tiles have in the matrix."""
+        (result,), (first, other) = op.results, op.operands
+        self.repeated += [(op, n, _long_dim(result)) for n in (0, 1)]
+        numbers = (other if first in self.starts else first).owner
+        while isinstance(numbers, arith.IndexCastOp | vector.ShapeCastOp):
+            numbers = numbers.operands[0].owner
+        is_row = prod(shape_of(result.type)) == self.extent > 1
+        counts = isinstance(numbers, vector.StepOp)
+        return _long_dim(result) if is_row and counts else None
+
+    def _dim_of_cast(self, op: vector.ShapeCastOp) -> int | None:
+        """Of a row or column in another shape."""
+        sizes = {prod(shape_of(each.type)) for each in (*op.operands, *op.results)}
+        return _long_dim(op.result) if sizes == {self.extent} != {1} else None
+
+    def _agree(
+        self, op: Operation, dim: int, among: Sequence[SSAValue] | None = None
+    ) -> bool:
+        """Whether all operands can grow along the same dimension; it is noted."""
+        for number, each in enumerate(op.operands):
+            if among is not None and each not in among:
+                continue
+            if each in self.starts or self.dims.get(each, dim) != dim:
+                return False
+            if each not in self.dims and is_vector(each.type):
+                if not self._is_repeated(each, dim):
+                    return False
+                self.repeated.append((op, number, dim))
+        return True
+
+    def _is_repeated(self, value: SSAValue, dim: int) -> bool:
+        """Whether a value is the same all along a dimension, and is made of such."""
+        op, shape = value.owner, shape_of(value.type)
+        if value in self.starts or value in self.dims or len(shape) != 2:
+            return False
+        if self.extent == 1 or _is_spread(op):
+            return True
+        if isinstance(op, arith.ConstantOp):
+            return is_dense(op.value) and splat_value(op.value) is not None
+        if isinstance(op, xetile.TileBroadcastOp):
+            return shape_of(op.source.type)[dim] == 1
+        if not isinstance(op, Operation) or not _is_elementwise(op):
+            return False
+        return all(self._is_repeated(v, dim) for v in op.operands if is_vector(v.type))
+
+    def lies_along(self, tile: SSAValue) -> bool:
+        """Whether a tile's elements of one row are neighbours in memory."""
+        init = tile.owner
+        if tile not in self.dims or not isinstance(init, xetile.InitTileOp):
+            return False
+        strides = list(init.mixed_strides)
+        if not strides and is_memref(init.source.type):
+            strides = strides_of(memref_type(init.source)) or [0, 0]
+        return len(strides) == 2 and strides[self.dims[tile]] == 1
+
+    def grow(self, times: int) -> None:
+        """Make all values so many times as large."""
+        made: dict[tuple[SSAValue, int], SSAValue] = {}
+
+        def larger(value: SSAValue, dim: int) -> SSAValue:
+            if (value, dim) not in made:
+                made[value, dim] = _repeated(value, dim, times, larger)
+            return made[value, dim]
+
+        for op, number, dim in self.repeated:
+            op.operands[number] = larger(op.operands[number], dim)
+        for value, dim in self.dims.items():
+            Rewriter.replace_value_with_new_type(value, _longer(value.type, dim, times))
+
+
+def _starts(number: SSAValue) -> tuple[list[SSAValue], int]:
+    """A program's number times the extent of its tiles, and this; 0: it is not so."""
+    users = [use.operation for use in number.uses]
+    products = [op for op in users if isinstance(op, arith.MuliOp)]
+    if not products:
+        return [number], 1
+    factors = {constant_index(op.rhs) for op in products}
+    extent = factors.pop() if len(factors) == 1 else None
+    if extent is None or products != users:
+        return [], 0
+    return [op.result for op in products], extent
+
+
+def _longer(type_: Attribute, dim: int, times: int) -> Attribute:
+    """The type of a tile or a vector that is so many times as long along ``dim``."""
+    shape = list(shape_of(type_))
+    shape[dim] *= times
+    if isinstance(type_, xetile.TileType):
+        return type_.replace(shape)
+    assert is_vector(type_)
+    return VectorType(type_.element_type, shape)
+
+
+def _repeated(
+    value: SSAValue, dim: int, times: int, larger: Callable[[SSAValue, int], SSAValue]
+) -> SSAValue:
+    """What is the same along ``dim``, or the numbers of its elements, longer."""
+    op, build = value.owner, Builder.after(value)
+    type_ = _longer(value.type, dim, times)
+    if isinstance(op, arith.ConstantOp):
+        number = splat_value(op.value)
+        if number is not None:
+            return build.constant(number, type_)
+    if shape_of(value.type)[dim] == 1 and not _is_spread(op):
+        dims = (2 + dim,)
+        return build.insert(xetile.TileBroadcastOp(value, type_, broadcast_dims=dims))
+    ends = isinstance(op, vector.BroadcastOp | vector.StepOp | xetile.TileBroadcastOp)
+    assert isinstance(op, Operation)
+    is_cast = isinstance(op, vector.ShapeCastOp)
+    operands = [
+        larger(v, _long_dim(v) if is_cast else dim)
+        if is_vector(v.type) and not ends
+        else v
+        for v in op.operands
+    ]
+    new = type(op).create(
+        operands=operands, result_types=[type_], properties=dict(op.properties)
+    )
+    return build.insert(new)
+
+
+def spread(
+    loop: scf.ParallelOp, number: BlockArgument, slices: Slices, times: Index
+) -> None:
+    """Fewer programs, farther apart; they store nothing behind the last one.
+
+    ``times``: programs that become one. If it is computed, each ends where the next
+    begins.
+    """
+    extent, at = slices.extent, len(loop.upper_bounds) + number.index
+    build = Builder.before(loop)
+    programs = loop.operands[at]
+    end = build.times(programs, extent)
+    loop.operands[at] = build.index(build.ceil_divided(programs, times))
+    stride = build.index(build.times(times, extent))
+    inner = Builder(InsertPoint.at_start(loop.body.block))
+    start = arith.MuliOp(number, stride)
+    for each in slices.first:
+        each.replace_uses_with_if(start.result, lambda use: use.operation is not start)
+    inner.add(start)
+    if not isinstance(times, int):
+        end = inner.minimum(inner.plus(start.result, stride), end)
+    for op in slices.rests:
+        before = Builder.before(op)
+        op.operands[0] = before.index(before.minimum(op.operands[0], end))
+    for product, dim in slices.products.items():
+        if dim == -1 and product.cols is not None:  # Tiles of packed B are counted so.
+            cols = Builder.before(product).pure(arith.MinsiOp, product.cols, stride)
+            Rewriter.replace_op(product, product.changed(cols=cols))
+    for store, dim in slices.stores.items():
+        init = store.tile.owner
+        assert isinstance(init, xetile.InitTileOp)
+        sizes = list(init.mixed_sizes)
+        sizes[dim] = Builder.before(init).minimum(sizes[dim], end)
+        Rewriter.replace_op(init, tile_like(init, sizes=sizes))
+    for op in reversed(list(loop.body.block.ops)):
+        if is_dead(op):
+            Rewriter.erase_op(op)
+
+
+def _is_spread(op: object) -> bool:
+    """Whether this makes a vector of a scalar."""
+    return isinstance(op, vector.BroadcastOp) and not is_vector(op.source.type)
+
+
+def shape_of(type_: Attribute) -> Sequence[int]:
+    """Of a tile or a vector."""
+    if isinstance(type_, xetile.TileType):
+        return type_.shape
+    assert is_vector(type_)
+    return type_.get_shape()
+
+
+def _long_dim(value: SSAValue) -> int:
+    """The dimension of a row or column that has its elements, from the end."""
+    return -1 if shape_of(value.type)[-1] > 1 else -2
+
+
+def _is_elementwise(op: Operation) -> bool:
+    one = len(op.results) == 1
+    return one and op.name.startswith(("arith.", "math.", "vector.fma"))
