@@ -84,6 +84,9 @@ _PIECE = 512
 _TASKS = 8
 """For each of several threads at least; of products that memory bounds, one."""
 
+_LOW_COLUMNS, _LOW_TASKS = 512, 4
+"""Of few rows that stream B, if so much of C stays in L1: memory nearly bounds them."""
+
 _SUM_BYTES = 4
 """Of an element of a product."""
 
@@ -180,7 +183,9 @@ def _of_columns(product: BrgemmTileOp, target: Target) -> _Task:
     m, n, _ = product.shape()
     init = product.b.owner
     if m > SKINNY_ROWS and target.calls == INLINE:
-        return _Task(_COLUMNS // n, _TASKS)
+        if m > LOW_ROWS or target.machine.l1.size < _LOW_COLUMNS * m * _SUM_BYTES:
+            return _Task(_COLUMNS // n, _TASKS)
+        return _Task(_LOW_COLUMNS // n, _LOW_TASKS)
     is_by_rows = isinstance(init, InitTileOp) and init.mixed_strides[-1:] == (1,)
     is_float = element_name(product.b) in ("f32", "f64", "bf16", "f16")
     if not is_by_rows or not is_float or product.trans_b is not None:

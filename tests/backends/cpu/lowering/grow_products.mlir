@@ -35,7 +35,7 @@ func.func @product(%A: !mat, %B: !mat, %C: !mat, %size: index, %gx: index, %gy: 
   func.return
 }
 
-// As many columns as a row of 256 has; what is read of them says how many a task has.
+// As many columns as let few rows of C stay in L1, up to 512; what is read of them says how many a task has.
 // CHECK-LABEL: @columns
 // CHECK:       %[[ALL:.*]] = arith.muli %gy, %{{[0-9]+}} : index
 // CHECK:       %[[STRIDE:.*]] = arith.muli %{{[0-9]+}}, %{{[0-9]+}} : index
@@ -43,9 +43,9 @@ func.func @product(%A: !mat, %B: !mat, %C: !mat, %size: index, %gx: index, %gy: 
 // CHECK-NEXT:    %[[N:.*]] = arith.muli %y, %[[STRIDE]]
 // CHECK-NEXT:    %[[NEXT:.*]] = arith.addi %[[N]], %[[STRIDE]]
 // CHECK-NEXT:    %[[END:.*]] = arith.minsi %[[NEXT]], %[[ALL]]
-// CHECK:         %b = xetile.init_tile %B[0, %[[N]]], {{.*}} !xetile.tile<32x256xf32>
+// CHECK:         %b = xetile.init_tile %B[0, %[[N]]], {{.*}} !xetile.tile<32x512xf32>
 // CHECK:         %[[COLS:.*]] = arith.minsi %{{.*}}, %[[STRIDE]]
-// CHECK-NEXT:    xsmm.brgemm.tile {{.*}} cols %[[COLS]] {{.*}} vector<8x256xf32>
+// CHECK-NEXT:    xsmm.brgemm.tile {{.*}} cols %[[COLS]] {{.*}} vector<8x512xf32>
 // CHECK-NEXT:    %[[COLS:.*]] = arith.minsi %size, %[[END]]
 // CHECK-NEXT:    xetile.init_tile %C[0, %[[N]]], [%size, %[[COLS]]]
 func.func @columns(%A: !mat, %B: !mat, %C: !mat, %size: index, %gy: index) {
@@ -60,6 +60,35 @@ func.func @columns(%A: !mat, %B: !mat, %C: !mat, %size: index, %gy: index) {
     %p = xsmm.brgemm.tile %a, %b times %c1 rows %size cols %cols : !xetile.tile<8x32xf32>, !xetile.tile<32x64xf32> -> vector<8x64xf32>
     %c = xetile.init_tile %C[0, %n], [%size, %size], [%size, 1] : !mat -> !xetile.tile<8x64xf32>
     xetile.store_tile %p, %c : vector<8x64xf32>, !xetile.tile<8x64xf32>
+    scf.reduce
+  }
+  func.return
+}
+
+// A product with a bias along its columns, which the rest of the program reads too.
+// CHECK-LABEL: @bias
+// CHECK:       scf.parallel (%y)
+// CHECK-NEXT:    %[[N:.*]] = arith.muli %y, %[[STRIDE:.*]] : index
+// CHECK:         xsmm.brgemm.tile {{.*}} vector<64x256xf32>
+// CHECK:         %d = xetile.init_tile %D[0, %[[N]]], {{.*}} !xetile.tile<1x256xf32>
+// CHECK:         xetile.tile_broadcast {{.*}} vector<1x256xf32> -> vector<64x256xf32>
+// CHECK:         arith.addf {{.*}} vector<64x256xf32>
+func.func @bias(%A: !mat, %B: !mat, %C: !mat, %D: !mat, %size: index, %gy: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  scf.parallel (%y) = (%c0) to (%gy) step (%c1) {
+    %n = arith.muli %y, %c64 : index
+    %a = xetile.init_tile %A[0, 0], [%size, %size], [%size, 1] : !mat -> !xetile.tile<64x32xf32>
+    %b = xetile.init_tile %B[0, %n], [%size, %size], [%size, 1] : !mat -> !xetile.tile<32x64xf32>
+    %cols = arith.subi %size, %n : index
+    %p = xsmm.brgemm.tile %a, %b times %c1 rows %size cols %cols : !xetile.tile<64x32xf32>, !xetile.tile<32x64xf32> -> vector<64x64xf32>
+    %d = xetile.init_tile %D[0, %n], [%c1, %size], [%size, 1] : !mat -> !xetile.tile<1x64xf32>
+    %e = xetile.load_tile %d : !xetile.tile<1x64xf32> -> vector<1x64xf32>
+    %f = xetile.tile_broadcast %e [0] : vector<1x64xf32> -> vector<64x64xf32>
+    %g = arith.addf %p, %f : vector<64x64xf32>
+    %c = xetile.init_tile %C[0, %n], [%size, %size], [%size, 1] : !mat -> !xetile.tile<64x64xf32>
+    xetile.store_tile %g, %c : vector<64x64xf32>, !xetile.tile<64x64xf32>
     scf.reduce
   }
   func.return
