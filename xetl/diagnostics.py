@@ -6,13 +6,17 @@ import sys
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 
+from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from xetl.dialects.xetile.used_maps import maps_may_meet
-from xetl.errors import SyntaxNotSupportedError
-from xetl.imports import import_whole
+from xetl.errors import InternalError, SyntaxNotSupportedError, XetlError
+from xetl.pipeline import LaterPass
 from xetl.settings import config
+from xetl.transforms.canonicalize import CanonicalizePass
+from xetl.transforms.cse import CSEPass
+from xetl.transforms.diagnostics import remark
 
 
 class Dump:
@@ -36,12 +40,28 @@ def _print(text: str) -> None:
     print(text, file=sys.stderr)  # noqa: T201 - asked for
 
 
+_RESOLVES = "propagate-wg-maps"
+
+
 def report_map_conflicts(module: ModuleOp, passes: Sequence[ModulePass]) -> None:
-    """Report where maps that a user gave disagree, if no pass resolves them."""
-    resolves = any(each.name == "propagate-wg-maps" for each in passes)
-    if not resolves and any(maps_may_meet(op) for op in module.ops):
-        follow = import_whole("xetl.transforms.report_map_conflicts")
-        follow.report_map_conflicts(module)
+    """Leave remarks where maps that a user gave disagree, if no pass resolves them.
+
+    The kernel is written for hardware on which they cost something. The passes run on
+    a copy of the module, at stage ``xetile``; what cannot be followed is a remark, too:
+    it is no reason not to run the kernel.
+    """
+    resolves = any(each.name == _RESOLVES for each in passes)
+    if resolves or not any(maps_may_meet(op) for op in module.ops):
+        return
+    copy, context = module.clone(), Context()
+    to_maps = (LaterPass("normalize-tiles"), CanonicalizePass(), CSEPass())
+    try:
+        for each in (*to_maps, LaterPass(_RESOLVES)):
+            each.apply(context, copy)
+    except InternalError:
+        raise
+    except XetlError as error:
+        remark(module, "maps", f"the maps could not be followed: {error}")
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import pytest
 from xetl import xetile
 from xetl.dialects.text import functions_of, read_module
 from xetl.dialects.xetile.used_maps import maps_may_meet, used_maps
-from xetl.transforms import report_map_conflicts
+from xetl.transforms.propagate_wg_maps import PropagateWgMapsPass
 from xetl.xetile import constexpr
 
 WIDE = xetile.wg_map(sg_layout=[2, 2], sg_data=[8, 8])
@@ -42,7 +42,8 @@ def test_one_map_alone_meets_no_other(first, second, count, may_meet):
 def test_maps_are_followed_where_they_may_meet(monkeypatch, second):
     monkeypatch.setenv("XETL_CACHE", "0")
     followed = []
-    monkeypatch.setattr(report_map_conflicts, "report_map_conflicts", followed.append)
+    rewrite = "rewrite", lambda _, module: followed.append(module)
+    monkeypatch.setattr(PropagateWgMapsPass, *rewrite)
     x = np.ones((16, 16), np.float32)
     y = np.zeros_like(x)
     turned_twice[(1,)](x, y, FIRST=WIDE, SECOND=second)
