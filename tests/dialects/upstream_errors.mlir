@@ -111,3 +111,9 @@ func.func @f() {
   }
   return
 }
+// -----
+// CHECK: only dimensions of size 1 are dropped, found memref<4xf32>
+func.func @f(%a: memref<4x4xf32>) {
+  %b = memref.subview %a[0, 0] [4, 2] [1, 1] : memref<4x4xf32> to memref<4xf32>
+  return
+}

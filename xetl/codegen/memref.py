@@ -75,29 +75,14 @@ def _subview(em: Emitter, op: memref.SubviewOp) -> None:
     offsets, sizes, steps = (_mixed(em, part) for part in lists)
     address = em.element_address(base, offsets)
     strides = [multiply(em.builder, *pair) for pair in zip(steps, base.strides)]
-    type_ = op.result.type
-    kept = _kept_dims(op.mixed_sizes, type_.get_shape())
+    kept = op.kept_dims
     view = Strided(
         address,
         tuple(sizes[dim] for dim in kept),
         tuple(strides[dim] for dim in kept),
         base.element,
     )
-    em.set(op.result, refine(view, type_))
-
-
-def _kept_dims(sizes: Sequence[int | SSAValue], shape: Sequence[int]) -> list[int]:
-    """Which dimensions a subview keeps: those of size 1 may be dropped."""
-    kept: list[int] = []
-    for dim, size in enumerate(sizes):
-        wanted = shape[len(kept)] if len(kept) < len(shape) else None
-        if wanted is not None and (size == wanted or (size != 1 and wanted < 0)):
-            kept.append(dim)
-        elif size != 1:
-            raise InternalError(f"a subview drops dimension {dim} of size {size}")
-    if len(kept) != len(shape):
-        raise InternalError("a subview keeps too few dimensions")
-    return kept
+    em.set(op.result, refine(view, op.result.type))
 
 
 def _view(em: Emitter, op: memref.ViewOp) -> None:

@@ -236,7 +236,7 @@ def _subview(op: Any) -> Function:
     offsets, sizes, strides = readers(
         op.static_offsets, op.static_sizes, op.static_strides
     )
-    kept = _kept(ints_of(op.static_sizes), shape_of(op.result.type))
+    kept: list[int] = op.kept_dims
 
     def run(source: View, *operands: int) -> View:
         shape = sizes(operands)
@@ -248,18 +248,6 @@ def _subview(op: Any) -> Function:
         )
 
     return run
-
-
-def _kept(sizes: Sequence[int], result: Sequence[int]) -> list[int]:
-    """The dimensions a subview keeps: of static size 1 it may drop some."""
-    kept: list[int] = []
-    for dim, size in enumerate(sizes):
-        left, wanted = len(sizes) - dim, len(result) - len(kept)
-        droppable = size == 1 and left > wanted
-        matches = wanted > 0 and result[len(kept)] == size
-        if not droppable or (matches and left == wanted):
-            kept.append(dim)
-    return kept
 
 
 def _transpose(op: Any) -> Function:

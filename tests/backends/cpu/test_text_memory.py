@@ -137,6 +137,25 @@ def test_a_bare_address():
     assert np.array_equal(b, expected)
 
 
+def test_of_two_dimensions_of_one_element_a_subview_keeps_the_first():
+    """As MLIR has it; the type of the result says no more than the stride kept."""
+    part = "memref<1x4xf32, strided<[?, ?], offset: ?>>"
+    text = f"""
+    func.func @k(%a: memref<2x3x4xf32>, %n: memref<2xindex>) {{
+      %s = memref.subview %a[0, 1, 0] [1, 1, 4] [1, 1, 1]
+        : memref<2x3x4xf32> to {part}
+      %base, %offset, %sizes:2, %strides:2 = memref.extract_strided_metadata %s
+        : {part} -> memref<f32>, index, index, index, index, index
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      memref.store %strides#0, %n[%c0] : memref<2xindex>
+      memref.store %strides#1, %n[%c1] : memref<2xindex>
+      return
+    }}"""
+    _, n = run_both(text, some(2, 3, 4), np.zeros(2, "i8"))
+    assert n.tolist() == [12, 1]
+
+
 def test_an_offset_counts_from_the_origin_of_a_memory():
     """`reinterpret_cast` of a subview starts where the array does."""
     part = "memref<8x8xf32, strided<[16, 1], offset: 35>>"

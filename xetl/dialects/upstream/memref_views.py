@@ -195,13 +195,28 @@ class SubviewOp(_StridedView, name="memref.subview"):
         "type($source) `to` type($result)"
     )
 
+    @property
+    def kept_dims(self) -> list[int]:
+        """The dimensions that the result has: some of static size 1 may be dropped."""
+        shape, kept = self.result.type.get_shape(), list[int]()
+        spare = len(self.mixed_sizes) - len(shape)
+        for dim, size in enumerate(self.mixed_sizes):
+            wanted = shape[len(kept)] if len(kept) < len(shape) else None
+            if spare > 0 and size == 1 and wanted != 1:
+                spare -= 1
+            else:
+                kept.append(dim)
+        return kept
+
     def verify_(self) -> None:
-        """Check the lengths of the lists and the element type."""
+        """Check the lengths of the lists, the element type and the rank."""
         self.verify_lists()
         rank = memref_type(self.source).get_num_dims()
         lists = (self.mixed_offsets, self.mixed_sizes, self.mixed_strides)
         if not all(len(part) == rank for part in lists):
             raise VerifyException(f"expected {rank} offsets, sizes and strides")
+        fits = len(self.kept_dims) == self.result.type.get_num_dims()
+        check(fits, "only dimensions of size 1 are dropped, found {}", self.result.type)
         if memref_type(self.source).element_type != self.result.type.element_type:
             raise VerifyException("a view keeps the element type")
 

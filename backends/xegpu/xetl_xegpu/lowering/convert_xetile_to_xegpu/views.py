@@ -137,23 +137,10 @@ def _subview(c: Converter, op: memref.SubviewOp) -> None:
         (size, c.emit.times(step, stride))
         for size, step, stride in zip(op.mixed_sizes, op.mixed_strides, view.strides)
     ]
-    kept = _kept([size for size, _ in dims], memref_type(op.result).get_shape())
-    sizes = tuple(dims[dim][0] for dim in kept)
-    strides = tuple(dims[dim][1] for dim in kept)
+    kept = [dims[dim] for dim in op.kept_dims]
+    sizes = tuple(size for size, _ in kept)
+    strides = tuple(stride for _, stride in kept)
     c.set(op.result, View(start, view.element, sizes, strides, view.origin))
-
-
-def _kept(sizes: list[Index], shape: tuple[int, ...]) -> list[int]:
-    """Which dimensions a view of lower rank keeps: it drops some of size 1."""
-    kept: list[int] = []
-    drop = len(sizes) - len(shape)
-    for dim, size in enumerate(sizes):
-        wanted = shape[len(kept)] if len(kept) < len(shape) else None
-        if drop and size == 1 and wanted != 1:
-            drop -= 1
-            continue
-        kept.append(dim)
-    return kept[: len(shape)]
 
 
 def _transpose(c: Converter, op: memref.TransposeOp) -> None:
