@@ -14,7 +14,7 @@ from hypothesis.extra import numpy as hnp
 
 from xetl.errors import LaunchError
 from xetl.language import dtypes
-from xetl.runtime.arrays import describe, unit_dim
+from xetl.runtime.arrays import locate, unit_dim
 
 torch: Any = pytest.importorskip("torch")
 
@@ -53,7 +53,7 @@ def views(draw: st.DrawFn) -> np.ndarray:
 
 @given(views())
 def test_every_element_is_where_the_view_says(array: np.ndarray) -> None:
-    view = describe(array)
+    view = locate(array)
     assert view.shape == array.shape
     assert view.dtype.numpy == array.dtype
     for index in np.ndindex(array.shape):
@@ -66,10 +66,10 @@ def test_every_element_is_where_the_view_says(array: np.ndarray) -> None:
 def test_torch_and_dlpack_agree_with_numpy(array: np.ndarray) -> None:
     if array.size == 0 or min(array.strides) < 0:
         return  # torch has no negative strides, and forgets where empty arrays are
-    expected = describe(array)
+    expected = locate(array)
     shared = torch.from_numpy(array)
     for other in (shared, OnlyDlpack(shared), OldDlpack(shared), OnlyDlpack(array)):
-        view = describe(other)
+        view = locate(other)
         assert view.address == expected.address
         assert view.dtype == expected.dtype
         assert view.shape == expected.shape
@@ -79,7 +79,7 @@ def test_torch_and_dlpack_agree_with_numpy(array: np.ndarray) -> None:
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_dtypes(dtype: Any) -> None:
-    view = describe(np.zeros((3, 4), dtype))
+    view = locate(np.zeros((3, 4), dtype))
     assert view.dtype.numpy == np.dtype(dtype)
     assert view.strides == (4, 1)
 
@@ -87,26 +87,26 @@ def test_dtypes(dtype: Any) -> None:
 def test_torch_dtypes() -> None:
     for name in ("bool", "int8", "uint8", "int64", "float16", "bfloat16", "float64"):
         tensor = torch.zeros(3, dtype=getattr(torch, name))
-        assert describe(tensor).dtype == dtypes.BY_NAME[name]
-        assert describe(OnlyDlpack(tensor)).dtype == dtypes.BY_NAME[name]
+        assert locate(tensor).dtype == dtypes.BY_NAME[name]
+        assert locate(OnlyDlpack(tensor)).dtype == dtypes.BY_NAME[name]
 
 
 def test_parameters_of_a_model_need_no_detach_where_nothing_is_recorded() -> None:
     weight = torch.nn.Parameter(torch.ones(3, 3))
     with torch.no_grad():
-        assert describe(weight).address == weight.data_ptr()
+        assert locate(weight).address == weight.data_ptr()
 
 
 def test_readonly() -> None:
     array = np.zeros(3)
-    assert not describe(array).readonly
+    assert not locate(array).readonly
     array.flags.writeable = False
-    assert describe(array).readonly
-    assert describe(OnlyDlpack(array)).readonly
+    assert locate(array).readonly
+    assert locate(OnlyDlpack(array)).readonly
 
 
 def test_memory_is_kept_alive() -> None:
-    view = describe(OnlyDlpack(np.arange(1000.0)))
+    view = locate(OnlyDlpack(np.arange(1000.0)))
     other = np.zeros(1000)
     assert view.address != other.ctypes.data
     assert view.obj is not None
@@ -126,7 +126,7 @@ def test_memory_is_kept_alive() -> None:
     ],
 )
 def test_unit_dim(array: np.ndarray, dim: int | None) -> None:
-    assert unit_dim(describe(array)) == dim
+    assert unit_dim(locate(array)) == dim
 
 
 STRUCTURED = np.zeros(3, [("a", "f4"), ("b", "i4")])
@@ -158,5 +158,5 @@ BAD = [
 @pytest.mark.filterwarnings("ignore:Sparse:UserWarning")
 def test_refused(obj: object, message: str) -> None:
     with pytest.raises(LaunchError, match=message) as caught:
-        describe(obj, "A")
+        locate(obj, "A")
     assert "`A`" in str(caught.value)

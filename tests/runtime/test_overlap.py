@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.lib.stride_tricks import as_strided
 
 from xetl.errors import LaunchError
-from xetl.runtime.arrays import describe
+from xetl.runtime.arrays import locate
 from xetl.runtime.overlap import check_stored, overlap, overlaps_itself
 
 MEMORY = np.zeros(4096, np.uint8)
@@ -42,7 +42,7 @@ def bytes_of(array: np.ndarray) -> list[int]:
 @settings(max_examples=300)
 def test_overlap_is_exact(left: np.ndarray, right: np.ndarray) -> None:
     expected = bool(set(bytes_of(left)) & set(bytes_of(right)))
-    assert overlap(describe(left), describe(right)) == expected
+    assert overlap(locate(left), locate(right)) == expected
     assert np.shares_memory(left, right) == expected
 
 
@@ -50,12 +50,12 @@ def test_overlap_is_exact(left: np.ndarray, right: np.ndarray) -> None:
 @settings(max_examples=300)
 def test_overlap_with_itself_is_exact(array: np.ndarray) -> None:
     places = bytes_of(array)
-    assert overlaps_itself(describe(array)) == (len(set(places)) < len(places))
+    assert overlaps_itself(locate(array)) == (len(set(places)) < len(places))
 
 
 def check(stored: set[int], *arrays: np.ndarray) -> None:
     names = "ABCD"[: len(arrays)]
-    check_stored(names, [describe(each) for each in arrays], stored)
+    check_stored(names, [locate(each) for each in arrays], stored)
 
 
 def test_the_very_same_view_is_legal() -> None:
@@ -103,7 +103,7 @@ def test_the_same_bytes_as_another_dtype_are_refused() -> None:
     ],
 )
 def test_outputs_that_overlap_themselves(array: np.ndarray) -> None:
-    view = describe(array)
+    view = locate(array)
     assert overlaps_itself(view)
     writable = as_strided(np.zeros(16), array.shape, array.strides)
     with pytest.raises(LaunchError, match="some of its elements share memory"):

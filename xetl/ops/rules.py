@@ -2,37 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import wraps
-from typing import Any, NamedTuple, ParamSpec, TypeAlias, TypeVar
+from collections.abc import Mapping
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from xetl.errors import LaunchError, XetlError
+from xetl.errors import LaunchError
 from xetl.language.dtypes import DType, bf16, f16, f32, f64, i8, i32, u8
-from xetl.runtime.call_site import at_caller
-from xetl.runtime.tensors import hide_from_dynamo, settle_dynamo
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 SUMS = {f16: f32, bf16: f32, f32: f32, f64: f64}
 """Which dtype computes for which."""
-
-
-def public(function: Callable[P, R]) -> Callable[P, R]:
-    """Let errors of a function point at the line that calls it."""
-
-    @wraps(function)
-    def called(*args: P.args, **kwargs: P.kwargs) -> R:
-        settle_dynamo()
-        try:
-            return function(*args, **kwargs)
-        except XetlError as error:
-            raise at_caller(error) from None
-
-    hide_from_dynamo(called, function)
-    return called
 
 
 def common_dtype_of(function: str, dtypes: Mapping[str, DType]) -> DType:

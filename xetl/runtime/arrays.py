@@ -24,31 +24,19 @@ from xetl.runtime.tensors import SUPPORTED, check_rank, describe_tensor, is_tens
 
 __all__ = [
     "ArrayView",
-    "describe",
     "describe_if_array",
     "locate",
     "unit_dim",
 ]
 
 
-def describe(obj: object, name: str = "the array") -> ArrayView:
-    """Say where the elements of ``obj`` are; the host may read them at once.
+def locate(obj: object, name: str = "the array") -> ArrayView:
+    """Say where the elements of ``obj`` are; the host may not be able to read them.
 
     Args:
-        obj: a NumPy array, a torch tensor on the CPU, anything with ``__dlpack__``, or
-            SYCL's unified memory that the host can reach.
+        obj: a NumPy array, a torch tensor, anything with ``__dlpack__``, or SYCL's
+            unified memory.
         name: what an error calls it.
-
-    Raises:
-        LaunchError: it is no array, or one of a kind kernels cannot read.
-    """
-    view = locate(obj, name)
-    usm.settle(view, name)
-    return view
-
-
-def locate(obj: object, name: str = "the array") -> ArrayView:
-    """As `describe`, of any memory: the host may not be able to read it.
 
     Raises:
         LaunchError: it is no array, or one of a kind kernels cannot read.
@@ -62,7 +50,7 @@ def locate(obj: object, name: str = "the array") -> ArrayView:
 
 
 def describe_if_array(obj: object, name: str) -> ArrayView | None:
-    """As `describe`, of any memory; ``None`` for what is no array at all."""
+    """As `locate`; ``None`` for what is no array at all."""
     if isinstance(obj, np.ndarray):
         return _describe_numpy(cast("np.ndarray[Any, Any]", obj), name)
     if is_tensor(obj):

@@ -29,7 +29,6 @@ from xetl_reference.shadow import (
 )
 
 OOB, UNINIT, RACE = "oob", "uninit", "race"
-CHECKS = (OOB, UNINIT, RACE)
 
 Position: TypeAlias = tuple[int, int, int]
 _SITES = 1 << 20

@@ -49,7 +49,6 @@ BOOL: DType = np.dtype(np.bool_)
 F16: DType = np.dtype(np.float16)
 F32: DType = np.dtype(np.float32)
 F64: DType = np.dtype(np.float64)
-I64: DType = np.dtype(np.int64)
 
 _FLOATS: dict[type[Attribute], DType] = {
     Float8E4M3FNType: F8E4M3,

@@ -1,6 +1,7 @@
 """What is counted in a disassembly."""
 
-from xetl_xegpu.offline.isa import count, loops
+from tests.backends.xegpu.offline.compiling import loops
+from xetl_xegpu.offline.isa import count
 
 # Lines as ocloc 26.27 prints them for pvc.
 KERNEL = """\
