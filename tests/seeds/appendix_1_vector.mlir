@@ -1,5 +1,5 @@
 // RUN: xetl-opt %s | filecheck %s
-// RUN: xetl-opt %s -p convert-vector-to-xetile | filecheck %s --check-prefix=TILES
+// RUN: xetl-opt %s -p legalize-vectors,canonicalize | filecheck %s --check-prefix=TILES
 // XeTile RFC (seed 001), appendix 1: the same programs with memref and vector, and what
 // lowers them: "subview maps to init_tile, transfer_read to load_tile, contract to tile_mma".
 // Here M = 128, N = 192, K = 96: a subview may not reach over an edge.

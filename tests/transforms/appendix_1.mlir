@@ -1,4 +1,4 @@
-// RUN: xetl-opt %s -p convert-vector-to-xetile | filecheck %s
+// RUN: xetl-opt %s -p legalize-vectors,canonicalize | filecheck %s
 // XeTile RFC (seed 001), appendix 1, the listings in memref and vector: C = A @ B where memory holds BT, B transposed.
 // M = N = 128, K = 96; BF16, M_tile = N_tile = 64, K_tile = 32.
 // Corrected:

@@ -16,9 +16,10 @@ import xetl
 from tests.run_module import run_module
 from xetl.dialects.text import read_module
 from xetl.dialects.upstream import gpu
+from xetl.transforms.canonicalize import CanonicalizePass
 from xetl.transforms.choose_inner_blocks import ChooseInnerBlocksPass
-from xetl.transforms.convert_vector_to_xetile import ConvertVectorToXetilePass
 from xetl.transforms.convert_xetile_to_vector import ConvertXetileToVectorPass
+from xetl.transforms.legalize_vectors import LegalizeVectorsPass
 from xetl.transforms.stages import check_stage
 
 TEXT = (Path(__file__).parent / "appendix_1.mlir").read_text()
@@ -59,10 +60,11 @@ def names(module: ModuleOp) -> set[str]:
     return {op.name for op in module.walk()}
 
 
+TO_TILES = [LegalizeVectorsPass(), CanonicalizePass()]
 CHAINS = {
-    "xetile": [ConvertVectorToXetilePass()],
-    "blocked": [ConvertVectorToXetilePass(), ChooseInnerBlocksPass()],
-    "there and back": [ConvertVectorToXetilePass(), ConvertXetileToVectorPass()],
+    "xetile": TO_TILES,
+    "blocked": [*TO_TILES, ChooseInnerBlocksPass()],
+    "there and back": [*TO_TILES, ConvertXetileToVectorPass()],
 }
 
 
@@ -77,7 +79,7 @@ def test_after_conversion(name: str, chain: str) -> None:
 
 @pytest.mark.parametrize("name", KERNELS)
 def test_vectors_become_tiles_one_to_one(name: str) -> None:
-    found = names(after(name, ConvertVectorToXetilePass()))
+    found = names(after(name, *TO_TILES))
     assert {"xetile.init_tile", "xetile.load_tile", "xetile.tile_mma"} <= found
     assert not {each for each in found if each.startswith(("vector.", "memref.sub"))}
 

@@ -18,15 +18,15 @@ from xetl.dialects.parser import parse_module
 from xetl.dialects.text import read_module
 from xetl.dialects.verify import verify
 from xetl.transforms.canonicalize import CanonicalizePass
-from xetl.transforms.convert_vector_to_xetile import ConvertVectorToXetilePass
 from xetl.transforms.convert_xetile_to_vector import ConvertXetileToVectorPass
 from xetl.transforms.diagnostics import collect_remarks
+from xetl.transforms.legalize_vectors import LegalizeVectorsPass
 
 MLIR_OPT = shutil.which("mlir-opt-22") or shutil.which("mlir-opt")
 needs_mlir_opt = pytest.mark.skipif(
     MLIR_OPT is None, reason="mlir-opt is not installed: no second opinion"
 )
-THERE_AND_BACK = [ConvertXetileToVectorPass(), ConvertVectorToXetilePass()]
+THERE_AND_BACK = [ConvertXetileToVectorPass(), LegalizeVectorsPass()]
 many = settings(max_examples=30, suppress_health_check=list(HealthCheck))
 
 
