@@ -14,7 +14,7 @@ import ctypes
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any, cast
@@ -136,10 +136,14 @@ def measure_costs(machine: Machine) -> Costs:
 
 def _product(dtype: str, chains: int | None, cycle: float) -> tuple[float, int, bool]:
     """Cycles of a multiply-add, f32 in a register, and whether it is a dot product."""
-    peak: Any = import_whole("xetl.tools.performance.peak")
-    loop = peak.MultiplyAdds(dtype, 1, chains=chains)
+    loop = _peak().MultiplyAdds(dtype, 1, chains=chains)
     of_one = (4 if loop.is_dot else 2) * loop.lanes
     return of_one / (loop.measure() * 1e9) / cycle, loop.lanes, loop.is_dot
+
+
+def _peak() -> Any:
+    """What measures how fast code runs at most; it loads LLVM."""
+    return import_whole("xetl.tools.performance.peak")
 
 
 def _half(size: int) -> int:
@@ -150,7 +154,7 @@ def _half(size: int) -> int:
 def _seconds(text: str, name: str, size: int = 1) -> float:
     """Of a call with a buffer of ``size`` bytes, the least of many."""
     timing: Any = import_whole("xetl.runtime.measure")
-    run = _compiled(text, name)
+    run = _peak().compiled(text, name, 2)
     memory = ctypes.create_string_buffer(size + _PAGE)
     start = -(-ctypes.addressof(memory) // _PAGE) * _PAGE
 
@@ -158,22 +162,6 @@ def _seconds(text: str, name: str, size: int = 1) -> float:
         run(start, _TRIPS, size - 1)
 
     return min(timing.time_calls(call, _SECONDS))
-
-
-def _compiled(text: str, name: str) -> Callable[..., None]:
-    llvm: Any = import_whole("llvmlite.binding")
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    machine = llvm.Target.from_default_triple().create_target_machine(
-        cpu=llvm.get_host_cpu_name(),
-        features=llvm.get_host_cpu_features().flatten(),
-        opt=2,
-    )
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(text), machine)
-    engine.finalize_object()
-    kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
-    function = kind(engine.get_function_address(name))
-    return lambda *given: function(*given) if engine else None
 
 
 def _loop(name: str, carried: str, body: str, result: str) -> str:

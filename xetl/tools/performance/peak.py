@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
@@ -78,22 +79,13 @@ class MultiplyAdds:
                 5 ms.
             chains: sums that do not depend on each other; by default enough of them.
         """
-        llvm.initialize_native_target()
-        llvm.initialize_native_asmprinter()
         features = llvm.get_host_cpu_features()
         lanes = 16 if features.get("avx512f") else 8
         is_dot = dtype == "bf16" and bool(features.get("avx512bf16"))
         self.lanes, self.is_dot = lanes, is_dot
         chains = chains or _CHAINS[lanes]
         least = _LEAST * chains / _CHAINS[lanes]
-        machine = llvm.Target.from_default_triple().create_target_machine(
-            cpu=llvm.get_host_cpu_name(), features=features.flatten(), opt=2
-        )
-        module = llvm.parse_assembly(_loop(lanes, is_dot, chains))
-        self._engine: Any = llvm.create_mcjit_compiler(module, machine)
-        self._engine.finalize_object()
-        function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
-        self._run = function(self._engine.get_function_address("peak"))
+        self._run = compiled(_loop(lanes, is_dot, chains), "peak", 1)
         size = lanes * max(chains, 2)
         self._results = [(ctypes.c_float * size)() for _ in range(threads)]
         self._pool = ThreadPoolExecutor(threads)
@@ -112,6 +104,23 @@ class MultiplyAdds:
     def measure(self) -> float:
         """Billions of operations a second, the most that was seen."""
         return 1e-9 * self.operations / min(time_calls(self, _SECONDS))
+
+
+def compiled(text: str, name: str, numbers: int) -> Callable[..., None]:
+    """A function of LLVM IR for this processor: of an address and so many numbers."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    machine = llvm.Target.from_default_triple().create_target_machine(
+        cpu=llvm.get_host_cpu_name(),
+        features=llvm.get_host_cpu_features().flatten(),
+        opt=2,
+    )
+    engine: Any = llvm.create_mcjit_compiler(llvm.parse_assembly(text), machine)
+    engine.finalize_object()
+    kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p, *[ctypes.c_int64] * numbers)
+    function = kind(engine.get_function_address(name))
+    # The code lives as long as the engine.
+    return lambda *given: function(*given) if engine else None
 
 
 def _bandwidth(threads: int) -> float:
