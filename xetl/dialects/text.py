@@ -90,6 +90,25 @@ def error_at(text: str, op: Operation, message: str, code: str) -> IRError:
     return text_error(text, line, column, shown, code, len(op.name))
 
 
+RUNS_ALL = "backend `reference` runs every operation"
+
+
+def cannot_run(
+    op: Operation, backend: str, reason: str, help_: str | None = RUNS_ALL
+) -> IRError:
+    """The error about an operation that a backend has no code for."""
+    line, column = location_of(op) or (None, None)
+    return IRError(
+        f"backend `{backend}` cannot run `{op.name}` here: {reason}",
+        code="X0705",
+        file=FILE,
+        line=line,
+        column=column,
+        length=len(op.name),
+        help=help_,
+    )
+
+
 def location_of(op: Operation) -> tuple[int, int] | None:
     """Line and column in the text; of the operation around it if it has none."""
     found: Operation | None = op

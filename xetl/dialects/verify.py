@@ -23,7 +23,9 @@ class LocatedVerifyException(VerifyException):
     """
 
     def __init__(self, op: Operation, problem: str) -> None:
-        super().__init__(f"{place_of(op)}`{op.name}`: {problem}")
+        where = place_of(op)
+        text = f"`{op.name}`: {problem}"
+        super().__init__(f"{where}: {text}" if where else text)
         self.op = op
         self.problem = problem
 
@@ -36,12 +38,12 @@ def innermost(location: Attribute) -> FileLineColLoc | None:
 
 
 def place_of(op: Operation) -> str:
-    """``file:line:column: `` of an operation, empty if unknown."""
+    """``file:line:column`` of an operation, empty if unknown."""
     location = innermost(op.location)
     if location is None:
         return ""
     line, column = location.line.data, location.column.data
-    return f"{location.filename.data}:{line}:{column}: "
+    return f"{location.filename.data}:{line}:{column}"
 
 
 def verify(op: Operation) -> None:

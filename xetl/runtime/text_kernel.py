@@ -23,7 +23,7 @@ from xetl.dialects.kernel_attributes import (
     stage_of,
 )
 from xetl.dialects.launch_form import launch_form
-from xetl.dialects.text import FILE, Function, error_at, location_of, qualified_name
+from xetl.dialects.text import FILE, Function, cannot_run, error_at, qualified_name
 from xetl.dialects.verify import LocatedVerifyException
 from xetl.dialects.xetile.used_maps import used_maps
 from xetl.errors import IRError, LaunchError, XetlError
@@ -65,17 +65,7 @@ def refused(error: Exception, backend: str) -> XetlError:
         return IRError(
             f"backend `{backend}` cannot run this text: {reason}", code="X0705"
         )
-    place = location_of(op)
-    assert place is not None
-    return IRError(
-        f"backend `{backend}` cannot run `{op.name}` here: {reason}",
-        code="X0705",
-        file=FILE,
-        line=place[0],
-        column=place[1],
-        length=len(op.name),
-        help="backend `reference` runs every operation",
-    )
+    return cannot_run(op, backend, reason)
 
 
 def _operation_of(error: BaseException) -> Operation | None:

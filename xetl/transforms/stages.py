@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import field
 
-from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc, VectorType
-from xdsl.ir import Attribute, Operation
+from xdsl.dialects.builtin import VectorType
+from xdsl.ir import Operation
 from xdsl.utils.exceptions import VerifyException
 
 from xetl.dialects.upstream import vector
+from xetl.dialects.verify import place_of
 from xetl.dialects.walk import operations_in
 from xetl.records import record
 
@@ -84,16 +85,8 @@ def check_stage(op: Operation, stage_name: str) -> None:
     for inner in operations_in(op, Operation):
         problem = spec.problem_with(inner)
         if problem is not None:
-            raise StageError(f"{problem}{_place(inner.location)}")
-
-
-def _place(location: Attribute) -> str:
-    if isinstance(location, CallSiteLoc):
-        location = location.callee
-    if not isinstance(location, FileLineColLoc):
-        return ""
-    line, column = location.line.data, location.column.data
-    return f" (from {location.filename.data}:{line}:{column})"
+            where = place_of(inner)
+            raise StageError(f"{problem} (from {where})" if where else problem)
 
 
 # Operations that work on vectors of any rank by their nature.

@@ -21,7 +21,6 @@ from typing import Any
 from xdsl.dialects.builtin import (
     AnyFloat,
     BFloat16Type,
-    FileLineColLoc,
     Float16Type,
     Float32Type,
     Float64Type,
@@ -38,9 +37,9 @@ from xetl.dialects.base import memref_type
 from xetl.dialects.kernel_attributes import SUBGROUPS, TEXT
 from xetl.dialects.kinds_of_types import integer_width, is_vector
 from xetl.dialects.memref_layout import memory_space_of
+from xetl.dialects.text import cannot_run
 from xetl.dialects.upstream import arith, gpu, memref, xegpu
 from xetl.dialects.walk import operations_in
-from xetl.errors import IRError
 from xetl.ir.builder import Builder
 from xetl.ir.passes import Pass
 from xetl.transforms.canonicalize.folding import integer_of
@@ -51,7 +50,6 @@ from xetl_cpu.lowering.expand_text_forms import blocks, parts, reducing, views
 from xetl_cpu.lowering.expand_text_forms.scratch import replace, replace_by
 
 _SHARED_LIMIT = 1 << 20
-_ADVICE = "backend `reference` runs every operation"
 _WIDTHS = (1, 8, 16, 32, 64)
 _FLOATS = (Float16Type, BFloat16Type, Float32Type, Float64Type, FloatTF32Type)
 _KNOWN = {
@@ -78,14 +76,15 @@ def refuse(kernel: Operation) -> None:
             continue
         reason = _reason(op)
         if reason is not None:
-            raise _error(op, reason)
+            raise cannot_run(op, "cpu", reason)
         if isinstance(op, memref.AllocOp | memref.AllocaOp):
             type_ = memref_type(op.results[0])
             if memory_space_of(type_) == 3:
                 shared += byte_width(type_.element_type) * prod(type_.get_shape())
             if shared > _SHARED_LIMIT:
-                raise _error(
+                raise cannot_run(
                     op,
+                    "cpu",
                     f"{shared} bytes of shared memory were asked for, "
                     f"{_SHARED_LIMIT} are allowed",
                 )
@@ -102,11 +101,11 @@ def check_types(kernel: Operation) -> None:
             element = getattr(value.type, "element_type", value.type)
             if isinstance(element, AnyFloat) and not isinstance(element, _FLOATS):
                 floats = "floats are f16, bf16, f32, f64 or tf32"
-                raise _error(op, f"it works on {element}; {floats}", "")
+                raise cannot_run(op, "cpu", f"it works on {element}; {floats}", None)
             width = integer_width(element)
             if width is not None and width not in _WIDTHS:
                 widths = "integers have 1, 8, 16, 32 or 64 bits"
-                raise _error(op, f"it works on {element}; {widths}", "")
+                raise cannot_run(op, "cpu", f"it works on {element}; {widths}", None)
 
 
 def _reason(op: Operation) -> str | None:
@@ -130,27 +129,6 @@ def _special(op: Operation) -> str | None:
     ):
         return "the memory must have a static shape"
     return None
-
-
-def _error(op: Operation, reason: str, advice: str = _ADVICE) -> IRError:
-    place = op
-    while not isinstance(place.location, FileLineColLoc) and place.parent_op():
-        above = place.parent_op()
-        assert above is not None
-        place = above
-    where = place.location
-    line = column = None
-    if isinstance(where, FileLineColLoc):
-        line, column = where.line.data, where.column.data
-    return IRError(
-        f"backend `cpu` cannot run `{op.name}` here: {reason}",
-        code="X0705",
-        file="<text>",
-        line=line,
-        column=column,
-        length=len(op.name),
-        help=advice or None,
-    )
 
 
 _SUBGROUP_SIZE = 16
