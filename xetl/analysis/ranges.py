@@ -64,12 +64,15 @@ class Ranges:
             return None
         low, high, step = (each for each in bounds if each is not None)
         if value.index == 0:
-            return Range(low.low, max(high.high - 1, low.low))
-        last = value.block.last_op
-        assert isinstance(last, scf.YieldOp)
+            last = max(high.high - 1, low.low)
+            if low.low == low.high and 0 < step.low == step.high:
+                last -= (last - low.low) % step.low
+            return Range(low.low, last)
+        end = value.block.last_op
+        assert isinstance(end, scf.YieldOp)
         carried = value.index - 1
         first = self.of(loop.init_args[carried])
-        following = last.operands[carried].owner
+        following = end.operands[carried].owner
         if first is None or step.low < 1 or not isinstance(following, arith.AddiOp):
             return None
         lhs, rhs = following.operands
@@ -79,6 +82,16 @@ class Ranges:
         most = added * max(-((low.low - high.high) // step.low), 0)
         return Range(first.low + min(most, 0), first.high + max(most, 0))
 
+    def _of_operation(self, op: Operation, value: SSAValue) -> Range | None:
+        """What an operation says by itself, whatever it is applied to."""
+        constant = constant_index(value)
+        if constant is not None:
+            return Range(constant, constant)
+        if isinstance(op, gpu.SubgroupIdOp):
+            return Range(0, self._subgroups - 1)
+        divisor = _divisor(op) if isinstance(op, arith.SubiOp) else None
+        return None if divisor is None else Range(0, divisor - 1)
+
     def _computed(self, value: SSAValue) -> Range | None:
         op = value.owner
         if isinstance(op, Block):
@@ -86,13 +99,9 @@ class Ranges:
             return found if found is not None and _is_exact(found) else None
         if isinstance(op, arith.IndexCastOp):
             return self.of(op.operands[0])
-        constant = constant_index(value)
-        if constant is not None:
-            return Range(constant, constant)
-        if isinstance(op, gpu.SubgroupIdOp):
-            return Range(0, self._subgroups - 1)
-        if not isinstance(value.type, IndexType):
-            return None
+        alone = self._of_operation(op, value)
+        if alone is not None or not isinstance(value.type, IndexType):
+            return alone
         if isinstance(op, arith.SelectOp):
             sides = self.of(op.true_value), self.of(op.false_value)
         elif isinstance(op, _BINARY):
@@ -123,7 +132,19 @@ _ANYTHING = Range(0, (1 << 64) - 1)
 _BINARY = (
     *(arith.AddiOp, arith.SubiOp, arith.MuliOp, arith.RemuiOp, arith.DivuiOp),
     *(arith.FloordivsiOp, arith.MinsiOp, arith.MaxsiOp, arith.ShrsiOp),
+    arith.MinuiOp,
 )
+
+
+def _divisor(op: Operation) -> int | None:
+    """``c`` of ``x - x // c * c``, what is left of x, if it is positive."""
+    x, product = op.operands[0], op.operands[1].owner
+    if not isinstance(product, arith.MuliOp):
+        return None
+    quotient, c = product.lhs.owner, constant_index(product.rhs)
+    if not isinstance(quotient, arith.FloordivsiOp) or quotient.lhs is not x:
+        return None
+    return c if c is not None and constant_index(quotient.rhs) == c > 0 else None
 
 
 def _is_exact(range_: Range) -> bool:
@@ -149,6 +170,8 @@ def _joined(op: Operation, left: Range, right: Range) -> Range | None:
         by = right.low
         is_known = by == right.high and 0 <= by < 64
         return Range(left.low >> by, left.high >> by) if is_known else None
+    if isinstance(op, arith.MinuiOp) and left.low >= 0 and right.low >= 0:
+        return Range(min(left.low, right.low), min(left.high, right.high))
     if left.low < 0 or right.low < 1:
         return None
     if isinstance(op, arith.RemuiOp):

@@ -35,8 +35,12 @@ from xetl.codegen.types import (
     repeated,
 )
 from xetl.dialects.base import ints_of
+from xetl.dialects.memref_layout import constant_index
 from xetl.dialects.reduction_kinds import ON_FLOATS, ON_INTEGERS, SUMS
-from xetl.dialects.upstream import vector
+from xetl.dialects.upstream import arith, vector
+
+_MOST_LANES = 1 << 12
+"""More than a row of chunks that share a mask's number has."""
 
 
 def _broadcast(em: Emitter, op: vector.BroadcastOp) -> None:
@@ -131,11 +135,17 @@ def _half(em: Emitter, value: Value, lanes: range) -> Value:
 
 
 def _create_mask(em: Emitter, op: vector.CreateMaskOp) -> None:
-    """Lane i is set when i < bound."""
-    (bound,) = em.all(op.operands)
+    """Lane i is set when i < bound; masks of one number less constants share that."""
+    (bound,) = op.operands
     _, lanes = vector_of(op.result.type)
-    limit = splat(em.builder, clamp_to_i32(em, bound, lanes), lanes)
-    numbers = ll.Constant(ll.VectorType(I32, lanes), list(range(lanes)))
+    start = 0
+    if isinstance(bound.owner, arith.SubiOp):
+        less = constant_index(bound.owner.rhs)
+        if less is not None and 0 <= less < _MOST_LANES:
+            bound, start = bound.owner.lhs, less
+    limit = splat(em.builder, clamp_to_i32(em, em.get(bound), 2 * _MOST_LANES), lanes)
+    places = list(range(start, start + lanes))
+    numbers = ll.Constant(ll.VectorType(I32, lanes), places)
     em.set(op.result, em.builder.icmp_signed("<", numbers, limit))
 
 

@@ -85,3 +85,52 @@ def test_in_place(columns: int) -> None:
     whole = np.pad(x, ((0, 0), (1, 1)))
     wanted = whole[:, :-2] + whole[:, 2:] - x
     same(agree(smoothed, 5, x.copy(), H=1, W=256)[0], wanted)
+
+
+@xetile.kernel
+def windowed(X, Y, Z, dr: int, dc: int, H: constexpr, W: constexpr, STRIDE: constexpr):
+    """Rows are copied, then read from each place: all of it is inside of the copy."""
+    copy = xetile.slm((H + 2, W + 16), f32)
+    line = xetile.slm((1, W + 16), f32)
+    for i in range(H + 2):
+        row = xetile.init_tile(X, [i + dr, dc], (1, W + 16))
+        xetile.store_tile(
+            xetile.load_tile(row).to(f32), xetile.init_tile(line, [0, 0], (1, W + 16))
+        )
+        xetile.barrier()
+        at = xetile.init_tile(copy, [i % 2 * (H // 2 + 1) + i // 2, 0], (1, W + 16))
+        whole = xetile.init_tile(line, [0, 0], (1, W + 16))
+        xetile.store_tile(xetile.load_tile(whole), at)
+        xetile.barrier()
+    for i in range(0, H, STRIDE):
+        acc = xetile.zeros((STRIDE, W), f32)
+        for j in range(3):
+            part = xetile.init_tile(copy, [i + j // 2, j], (STRIDE, W))
+            acc += xetile.load_tile(part) * (j + 1)
+        xetile.store_tile(acc, xetile.init_tile(Y, [i, 0], (STRIDE, W)))
+        part = xetile.init_tile(copy, [i + 1, 3], (STRIDE, W))
+        two = xetile.load_tile(part) + xetile.load_tile(
+            xetile.init_tile(X, [i, 0], (STRIDE, W))
+        ).to(f32)
+        xetile.store_tile(two, xetile.init_tile(Z, [i, 0], (STRIDE, W)))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int8, np.float16])
+@pytest.mark.parametrize(("dr", "dc"), [(0, 0), (-1, -1), (2, -17), (-3, 5), (0, 99)])
+@pytest.mark.parametrize(("wide", "columns"), [(16, 7), (64, 56), (48, 200), (20, 33)])
+def test_windows_of_a_copy(
+    dtype: Any, dr: int, dc: int, wide: int, columns: int
+) -> None:
+    high, rows = 8, 9
+    x = small_integers(np.random.default_rng(3), rows, columns).astype(dtype)
+    padded = np.zeros((64, 600), np.float32)
+    padded[20 : 20 + rows, 200 : 200 + columns] = x
+    seen = padded[20 + dr :, 200 + dc :][: high + 2, : wide + 16]
+    copy = np.concatenate([seen[::2], seen[1::2]])
+    y = sum(copy[j // 2 :, j:][:high, :wide] * (j + 1) for j in range(3))
+    z = copy[1:, 3:][:high, :wide] + padded[20:, 200:][:high, :wide]
+    shape = high - 1, min(wide, columns)
+    out = [np.zeros(shape, np.float32) for _ in range(2)]
+    found = agree(windowed, 1, x, *out, dr, dc, H=high, W=wide, STRIDE=4)
+    same(found[1], y[: shape[0], : shape[1]])
+    same(found[2], z[: shape[0], : shape[1]])

@@ -158,10 +158,20 @@ def _init_tile(state: State, op: xetile.InitTileOp) -> None:
         state.tiles[op.result] = tile
         return
     row, col = op.mixed_offsets[-2:]
-    is_inside = is_non_negative(row) and is_non_negative(col)
-    state.tiles[op.result] = TileAt(
-        matrix_of(op, Builder.before(op)), row, col, (rows, cols), is_inside
-    )
+    matrix = matrix_of(op, Builder.before(op))
+    ends = (row, rows, matrix.rows), (col, cols, matrix.cols)
+    is_inside = all(_fits(state, *each) for each in ends)
+    forward = is_inside or (is_non_negative(row) and is_non_negative(col))
+    where = row, col, (rows, cols)
+    state.tiles[op.result] = TileAt(matrix, *where, forward, is_inside)
+
+
+def _fits(state: State, start: Index, extent: int, size: Index) -> bool:
+    """Whether a tile is known to be inside of its matrix along a dimension."""
+    found = state.ranges.of(start)
+    if found is None or not isinstance(size, int):
+        return False
+    return found.low >= 0 and found.high + extent <= size
 
 
 def _scatter_base(op: xetile.InitTileOp) -> tuple[SSAValue, Index | None]:

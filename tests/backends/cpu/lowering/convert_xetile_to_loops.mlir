@@ -370,3 +370,43 @@ func.func @begins_within_a_line(%X: !matrix, %Y: !matrix, %n: index, %grid: inde
   }
   func.return
 }
+
+// A copy in scratch whose tiles are all known to be inside of it, for the loop ends with
+// the trip at 4: it is written and read without masks. What is copied may begin before
+// its matrix: masks of all vectors of a row are made of the same two numbers.
+// CHECK-LABEL: @windows
+// CHECK:       %[[COPY:.*]] = memref.alloca() : memref<8x48xf32
+// CHECK:       %[[END:.*]] = arith.subi %{{.*}}, %o : index
+// CHECK-NEXT:  %[[LEFT:.*]] = arith.subi %[[END]], %{{.*}} : index
+// CHECK-NEXT:  vector.create_mask %[[LEFT]]
+// CHECK:       vector.maskedload
+// CHECK-NEXT:  vector.store %{{.*}}, %[[COPY]]
+// CHECK:       vector.maskedload
+// CHECK-NEXT:  vector.store %{{.*}}, %[[COPY]]
+// CHECK:       vector.maskedload
+// CHECK-NEXT:  vector.store %{{.*}}, %[[COPY]]
+// CHECK-NOT:   vector.maskedload
+// CHECK:       vector.load %[[COPY]]
+// CHECK-NOT:   vector.maskedload
+// CHECK:       func.return
+func.func @windows(%X: !matrix, %Y: !matrix, %o: index, %n: index, %gx: index, %gy: index, %grid: index) attributes {xetile.alias_groups = array<i64: -1, -1, -1, -1>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %c7 = arith.constant 7 : index
+  scf.parallel (%p) = (%c0) to (%grid) step (%c1) {
+    %copy = memref.alloc() : memref<8x48xf32, 3 : i64>
+    %x = xetile.init_tile %X[0, %o], [%n, %n], [%n, 1] : !matrix -> !xetile.tile<8x48xf32>
+    %v = xetile.load_tile %x : !xetile.tile<8x48xf32> -> vector<8x48xf32>
+    %all = xetile.init_tile %copy[0, 0] : memref<8x48xf32, 3 : i64> -> !xetile.tile<8x48xf32, #xetile.tile_attr<memory_space = 3>>
+    xetile.store_tile %v, %all : vector<8x48xf32>, !xetile.tile<8x48xf32, #xetile.tile_attr<memory_space = 3>>
+    scf.for %i = %c0 to %c7 step %c4 {
+      %part = xetile.init_tile %copy[%i, 3] : memref<8x48xf32, 3 : i64> -> !xetile.tile<4x32xf32, #xetile.tile_attr<memory_space = 3>>
+      %w = xetile.load_tile %part : !xetile.tile<4x32xf32, #xetile.tile_attr<memory_space = 3>> -> vector<4x32xf32>
+      %y = xetile.init_tile %Y[%i, 0], [%n, %n], [%n, 1] : !matrix -> !xetile.tile<4x32xf32>
+      xetile.store_tile %w, %y : vector<4x32xf32>, !xetile.tile<4x32xf32>
+    }
+    scf.reduce
+  }
+  func.return
+}

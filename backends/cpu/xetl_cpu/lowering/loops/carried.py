@@ -63,7 +63,7 @@ class Carried:
                 self.roaming[index] = _any_memory(state, value, tile.memref)
             return
         inside = tile.non_negative and forward and stays
-        self.tiles[index] = replace(tile, non_negative=inside)
+        self.tiles[index] = replace(tile, non_negative=inside, is_inside=False)
         if not stays:
             self.roaming[index] = _any_memory(state, value, tile.matrix.memref)
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import reduce
 
+from xdsl.dialects.builtin import i1
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from xetl.dialects.base import Index
@@ -98,6 +99,23 @@ def over_chunks(
     return nest
 
 
+def over_columns(state: State, op: Operation, shape: Shape, body: Body) -> None:
+    """Rows of a few vectors, without a loop: their masks are made of one number."""
+    rows, cols = shape
+    loop = Builder.before(op).for_loop(0, rows, 1)
+    row = loop.body.block.args[0]
+    start, build = Builder.before(loop), Builder.at_end(loop.body.block)
+    for first in range(0, cols, state.lanes):
+        column = start.index(first)
+        levels = {row: 1, column: 2}
+        nest = Nest(row, column, loop, None, (start, build, build), levels)
+        ev = Evaluator(state, nest)
+        body(ev, ())
+        if first == 0:
+            state.reads.update(ev.loads.keys())
+    build.add(scf.YieldOp())
+
+
 def _cut(after: Operation, before: Operation) -> Region:
     """The operations between two, moved into a region."""
     found, each = list[Operation](), after.next_op
@@ -121,6 +139,8 @@ def _is_short(
 
 def lies_inside(build: Builder, tile: TileAt) -> SSAValue:
     """Whether all of a tile is inside its matrix."""
+    if tile.is_inside:
+        return build.constant(1, i1)
     ends = (tile.row, tile.matrix.rows), (tile.col, tile.matrix.cols)
     tests = list[SSAValue]()
     for (start, size), extent in zip(ends, tile.shape):
@@ -160,6 +180,8 @@ def _over_chunks(
             lead = whole_steps(build, build.plus(first, step - 1), step)
     elif not (ev.limits and _only_moves(nest.loop)):
         lead = 0
+    else:
+        ev.shifted = isinstance(lead, SSAValue)
     if isinstance(lead, SSAValue):
         _mask_the_lead(ev, lead, inner, body)
     if ev.limits:
@@ -173,7 +195,8 @@ def _mask_the_lead(ev: Evaluator, lead: SSAValue, inner: Index, body: Body) -> N
     """Let the first loop begin at ``lead``; another one does what is before it."""
     stop = Builder.before(ev.nest.loop).minimum(inner, lead)
     nest = ev.nest.lead(stop, ev.state.lanes)
-    nest.end_inner(body(Evaluator(ev.state, nest, stop=stop), ()))
+    before = Evaluator(ev.state, nest, stop=stop, shifted=ev.shifted)
+    nest.end_inner(body(before, ()))
     ev.nest.loop.operands[0] = lead
 
 
@@ -207,10 +230,12 @@ def _mask_the_rest(
         padded = build.index(build.plus(cut, whole_steps(build, past, by)))
         end = build.minimum(padded, width)
     rest = nest.rest(cut, end, lanes, carried)
-    rest.end_inner(body(Evaluator(ev.state, rest), rest.carried))
+    masked = Evaluator(ev.state, rest, shifted=ev.shifted)
+    rest.end_inner(body(masked, rest.carried))
     if width:
         rest = rest.rest(padded, width, by, carried * by // lanes)
-        rest.end_inner(body(Evaluator(ev.state, rest, outside=ev.ended), rest.carried))
+        behind = Evaluator(ev.state, rest, outside=ev.ended, shifted=ev.shifted)
+        rest.end_inner(body(behind, rest.carried))
         merge_equal(rest.loop.body.block)
     return rest
 

@@ -19,6 +19,7 @@ from xetl.dialects import xetile
 from xetl.dialects.base import Index, row_type, vector_type
 from xetl.dialects.kinds_of_types import is_vector
 from xetl.dialects.literals import make_splat, splat_value
+from xetl.dialects.memref_layout import constant_index
 from xetl.dialects.upstream import arith, math, memref, scf, vector
 from xetl.errors import InternalError
 from xetl.imports import late
@@ -56,6 +57,7 @@ class Evaluator:
     ``loads``: those that are done. ``stop``: where stores end, if before their end.
     ``ended``: loads that have a limit. ``outside``: loads that are past theirs.
     ``inside``: tiles that must lie inside their matrices, instead of limits.
+    ``shifted``: chunks do not start at multiples of the lanes.
     """
 
     state: State
@@ -69,6 +71,7 @@ class Evaluator:
     ended: set[Operation] = field(default_factory=set[Operation])
     outside: Collection[Operation] = ()
     inside: dict[object, TileAt] | None = None
+    shifted: bool = False
 
     def eval(self, value: SSAValue, at: At) -> SSAValue:
         """The elements ``at`` of a vector value; a scalar is itself."""
@@ -206,8 +209,11 @@ class Evaluator:
             return self.block_row(where, at, row_of_block)
         row, col = self.nest.plus(at.row, tile.row), self.nest.plus(at.col, tile.col)
         build = self.nest.at(row, col)
-        if self.is_whole(tile, at):
-            if self.inside is not None:
+        within = self.is_within(tile, at)
+        if within or self.is_whole(tile, at):
+            if within:
+                pass
+            elif self.inside is not None:
                 self.inside[id(matrix.memref), _key(tile.row), _key(tile.col)] = tile
             else:
                 self._limit(tile, self.row_limit(matrix, row), at.row)
@@ -215,9 +221,11 @@ class Evaluator:
             indices = [build.index(row), build.index(col)]
             return build.insert(vector.LoadOp(matrix.memref, indices, type_))
         limit = self.row_limit(matrix, row)
-        mask = lane_mask(build, build.minus(limit, col), lanes)
+        mask = self._lanes_to(limit, tile, at, row)
         if not tile.non_negative:
-            mask = self._from_column_zero(mask, row, col, lanes)
+            missing = self._lanes_to(0, tile, at, row)
+            every = self.constant(IntegerType(1), 1, lanes)
+            mask = build.both(mask, build.insert(arith.XoriOp(missing, every)))
         if not matrix.is_contiguous():
             start = [build.index(row), build.index(col)]
             numbers = lane_numbers(build, lanes)
@@ -277,6 +285,16 @@ class Evaluator:
             and self.nest.level(at.col) == 2
         )
 
+    def is_within(self, tile: TileAt, at: At) -> bool:
+        """True for a load of lanes that are known to be inside of the matrix."""
+        if not (tile.is_inside and tile.matrix.is_contiguous()):
+            return False
+        if at.col is self.nest.inner and not self.shifted:
+            first: int | None = 0  # of all chunks one may be the last
+        else:
+            first = at.col if isinstance(at.col, int) else constant_index(at.col)
+        return first is not None and (first | tile.shape[1]) % at.lanes == 0
+
     def row_limit(self, matrix: Matrix, row: Index) -> Index:
         """Columns of a row that exist: none for a row outside the matrix."""
         key = ("limit", id(matrix.memref), _key(row), _key(matrix.cols))
@@ -287,16 +305,11 @@ class Evaluator:
             found = self.memo[key] = build.select(inside, matrix.cols, 0)
         return found
 
-    def _from_column_zero(
-        self, mask: SSAValue, row: Index, col: Index, lanes: int
-    ) -> SSAValue:
-        """The mask without the lanes before column 0."""
-        build = self.nest.at(row, col)
-        missing = lane_mask(build, build.minus(0, col), lanes)
-        wanted = build.insert(
-            arith.XoriOp(missing, self.constant(IntegerType(1), 1, lanes))
-        )
-        return build.both(mask, wanted)
+    def _lanes_to(self, limit: Index, tile: TileAt, at: At, row: Index) -> SSAValue:
+        """Lanes before a column of the matrix."""
+        rest = self.nest.at(row).minus(limit, tile.col)
+        build = self.nest.at(row, at.col)
+        return lane_mask(build, build.minus(rest, at.col), at.lanes)
 
 
 def _key(index: Index) -> object:
@@ -416,7 +429,7 @@ def _load_tile(ev: Evaluator, op: xetile.LoadTileOp, at: At) -> SSAValue:
         return ev.load_one(tile, at, padding)
     if op in ev.outside and ev.goes_along(at):
         return padding
-    if ev.goes_along(at) and ev.is_whole(tile, at):
+    if ev.goes_along(at) and ev.is_whole(tile, at) and not ev.is_within(tile, at):
         ev.ended.add(op)
     is_apart = not (tile.matrix.is_contiguous() or lies_across(tile.matrix))
     if at.axis == COLUMNS and is_apart:

@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, NoneAttr, StridedLa
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
+from xetl.analysis.ranges import Ranges
 from xetl.codegen.memref import static_strides
 from xetl.dialects import xetile
 from xetl.dialects.base import Index, memref_type, vector_type
@@ -69,13 +70,17 @@ class Factor:
 
 @record()
 class TileAt:
-    """A tile of a matrix: where it starts, whether that may be before the matrix."""
+    """A tile of a matrix: where it starts, whether that may be before the matrix.
+
+    ``is_inside``: all of it is known to lie inside of the matrix.
+    """
 
     matrix: Matrix
     row: Index
     col: Index
     shape: Shape
     non_negative: bool
+    is_inside: bool = False
 
     def transposed(self) -> TileAt:
         """The transposed tile of the transposed matrix."""
@@ -85,6 +90,7 @@ class TileAt:
             self.row,
             (self.shape[1], self.shape[0]),
             self.non_negative,
+            self.is_inside,
         )
 
 
@@ -138,6 +144,7 @@ class State:
         dead: operations to erase at the end.
         reads: how many loops do each load.
         adjacent: see `xetl_cpu.lowering.loops.carried.adjacent_dims`.
+        ranges: of indices.
     """
 
     target: Target
@@ -162,6 +169,7 @@ class State:
     adjacent: dict[Attribute, set[int]] = field(
         default_factory=dict[Attribute, "set[int]"]
     )
+    ranges: Ranges = field(default_factory=lambda: Ranges(subgroups=1))
 
     def for_columns(self, cols: int) -> State:
         """With vectors as long as rows are, if these are short and a power of two."""

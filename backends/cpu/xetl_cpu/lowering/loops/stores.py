@@ -24,7 +24,7 @@ from xetl.codegen.types import byte_width
 from xetl.dialects.base import Index, memref_type, vector_type
 from xetl.dialects.memref_layout import constant_index, strides_of
 from xetl.dialects.upstream import arith, memref, scf, vector
-from xetl.dialects.xetile import StoreScatterOp, StoreTileOp
+from xetl.dialects.xetile import LoadTileOp, StoreScatterOp, StoreTileOp
 from xetl.imports import late
 from xetl.ir.builder import Builder
 from xetl.records import record
@@ -35,6 +35,7 @@ from xetl_cpu.lowering.loops.chunks import (
     chunk_at,
     lies_inside,
     over_chunks,
+    over_columns,
     put,
     waits_for_memory,
     whole_steps,
@@ -42,7 +43,14 @@ from xetl_cpu.lowering.loops.chunks import (
 from xetl_cpu.lowering.loops.evaluate import Evaluator
 from xetl_cpu.lowering.loops.nest import COLUMNS, At, Nest, lane_mask, lane_numbers
 from xetl_cpu.lowering.loops.runs import end_of_run, find_run, run_lanes, scatter_lanes
-from xetl_cpu.lowering.loops.state import Buffer, ScatterTile, State, TileAt, view_of
+from xetl_cpu.lowering.loops.state import (
+    Buffer,
+    ScatterTile,
+    State,
+    TileAt,
+    leaves,
+    view_of,
+)
 from xetl_cpu.lowering.loops.transposes import lies_across, reads_across
 
 _LEAST_BYTES = 16
@@ -50,6 +58,9 @@ _LEAST_BYTES = 16
 
 _LEAST_BLOCK = 4
 """Rows and columns that are transposed in registers."""
+
+_FEW = 8
+"""Vectors of a row that needs no loop."""
 
 _WIDE = 512
 """Columns of a tile whose rows begin with such a vector: a twentieth more to do."""
@@ -201,6 +212,9 @@ def _store_rows(state: State, op: StoreTileOp, tile: TileAt) -> None:
         return []
 
     _tell(op, state, target)
+    if blocks is None and not down and _is_copied(state, op.value, target):
+        over_columns(state, op, target.shape, body)
+        return
     lies = None if down or blocks else alignment(state, start, target)
     lead = 0 if lies is None else lies.lead
     first: Index = row_from
@@ -221,10 +235,26 @@ def _store_rows(state: State, op: StoreTileOp, tile: TileAt) -> None:
         stream_in(nest.before.loop, lies)
 
 
+def _is_copied(state: State, value: SSAValue, to: TileAt) -> bool:
+    """Whether short rows, whose masks are free, come from where a matrix may end."""
+    vectors, rest = divmod(to.shape[1], state.lanes)
+    is_short = to.is_inside and rest == 0 and vectors <= _FEW
+    if not (is_short and to.matrix.is_contiguous() and state.target.has_masks):
+        return False
+    tiles = [
+        state.tiles[leaf.owner.tile]
+        for leaf, _ in leaves(state, value)
+        if isinstance(leaf.owner, LoadTileOp)
+    ]
+    return any(isinstance(t, TileAt) and not t.is_inside for t in tiles)
+
+
 def _ends(
     build: Builder, target: TileAt
 ) -> tuple[tuple[Index, Index], tuple[Index, Index]]:
     """The first row and the end of those that are stored; the same of columns."""
+    if target.is_inside:
+        return (0, target.shape[0]), (0, target.shape[1])
     (row_from, row_to), (col_from, col_to) = (
         _inside(build, size, offset, extent, target.non_negative)
         for size, offset, extent in (
@@ -294,7 +324,8 @@ def _store_lanes(
     row, col = nest.plus(at.row, tile.row), nest.plus(at.col, tile.col)
     indices = [build.index(row), build.index(col)]
     is_inside = tile.non_negative or ev.inside is not None
-    if ev.whole and is_inside and tile.matrix.is_contiguous():
+    all_lanes = ev.whole and is_inside and tile.matrix.is_contiguous()
+    if all_lanes or ev.is_within(tile, at):
         build.add(vector.StoreOp(value, tile.matrix.memref, indices))
         return
     mask = lane_mask(build, build.minus(end, at.col), at.lanes)
