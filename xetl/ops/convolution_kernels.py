@@ -181,7 +181,8 @@ def depthwise(
         IS_FLIPPED: whether the kernel is turned around.
         ACC: the dtype that is summed in.
         PART: rows of the result that a program makes.
-        UNROLLED: columns of the kernel that are added one after the other, a divisor.
+        UNROLLED: rows of the kernel that are added one after the other, a divisor: what
+            several of them read of a plane is loaded once.
         ROWS: of a tile, a divisor of PART.
         WIDTH: columns of a tile.
         COLUMNS: of the planes: what a tile sees, or more.
@@ -198,13 +199,13 @@ def depthwise(
         for i in range(0, PART, ROWS):
             acc = xetile.zeros((ROWS, WIDTH), ACC)
             for part in range(TAPS[0] * TAPS[1] // UNROLLED):
-                ki = part // (TAPS[1] // UNROLLED)
-                row = ki * DILATION[0]
-                plane = row % down * across
+                kj = part // (TAPS[0] // UNROLLED)
+                column = kj * DILATION[1]
+                plane = column % across
                 for each in xetile.static_range(UNROLLED):
-                    kj = part % (TAPS[1] // UNROLLED) * UNROLLED + each
-                    column = kj * DILATION[1]
-                    at = (plane + column % across) * rows + i + row // down
+                    ki = part % (TAPS[0] // UNROLLED) * UNROLLED + each
+                    row = ki * DILATION[0]
+                    at = (plane + row % down * across) * rows + i + row // down
                     w = weight[c, ki, kj]
                     if IS_FLIPPED:
                         w = weight[c, TAPS[0] - 1 - ki, TAPS[1] - 1 - kj]

@@ -348,8 +348,8 @@ def widths_of(g: Geometry) -> Pair:
     """Columns of a tile of `depthwise`, and of the planes that it copies."""
     width = min(TILE, width_of(g.result[1]))
     seen = width + (g.taps[1] - 1) * g.dilation[1] // g.stride[1]
-    # What is shuffled apart is whole vectors: the rest of one would be gathered.
-    return width, seen if g.stride[1] == 1 else cdiv(seen, _VECTOR) * _VECTOR
+    # Whole vectors: they are stored without masks, and shuffled apart.
+    return width, cdiv(seen, _VECTOR) * _VECTOR
 
 
 def _of_each_channel(
@@ -370,7 +370,7 @@ def _of_each_channel(
     def to_image(array: Numbers) -> Numbers:
         return each_image(array)[:, g.where[0], g.where[1]]
 
-    unrolled = max(n for n in range(1, 9) if g.taps[1] % n == 0)
+    unrolled = max(n for n in range(1, 9) if g.taps[0] % n == 0)
     tile = (sums_of(x.dtype), part, unrolled, _ROWS, *widths_of(g))
     constants = (*g.first, g.stride, g.dilation, g.taps, is_by_input, *tile)
     views = (each_image, each_kernel, None, to_image)
