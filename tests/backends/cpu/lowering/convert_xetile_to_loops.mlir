@@ -410,3 +410,23 @@ func.func @windows(%X: !matrix, %Y: !matrix, %o: index, %n: index, %gx: index, %
   }
   func.return
 }
+
+// What is updated has been loaded: nothing is stored past the caches.
+// CHECK-LABEL: @updated
+// CHECK-NOT:   nontemporal
+// CHECK:       vector.store
+// CHECK-NOT:   nontemporal
+// CHECK:       func.return
+func.func @updated(%X: !matrix, %n: index, %grid: index) attributes {xetile.alias_groups = array<i64: -1, -1>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.parallel (%p) = (%c0) to (%grid) step (%c1) {
+    %x = xetile.init_tile %X[%p, 0], [%n, %n], [%n, 1] : !matrix -> !xetile.tile<1x512xf32>
+    %v = xetile.load_tile %x : !xetile.tile<1x512xf32> -> vector<1x512xf32>
+    %w = arith.addf %v, %v : vector<1x512xf32>
+    %y = xetile.init_tile %X[%p, 0], [%n, %n], [%n, 1] : !matrix -> !xetile.tile<1x512xf32>
+    xetile.store_tile %w, %y : vector<1x512xf32>, !xetile.tile<1x512xf32>
+    scf.reduce
+  }
+  func.return
+}

@@ -3,8 +3,9 @@
 Some stores go past the caches, where the matrix they fill is larger than these: a line
 that is stored to is read first; a non-temporal store of all of it is not, which saves a
 third of what an elementwise kernel moves.  It must be aligned, and what fits into a
-cache is better left there.  Which it is, is known at run time only.  Rows of wide
-tiles begin with a vector under a mask on AVX-512, so that all others are aligned.
+cache, or was loaded to be updated, is better left there.  Its size is known at run time
+only.  Rows of wide tiles begin with a vector under a mask on AVX-512, so that all
+others are aligned.
 
 Before: ``for column { store %v, %out }``
 After:  ``if %large_and_aligned { for column { store nontemporal } } else { for ... }``
@@ -52,6 +53,7 @@ from xetl_cpu.lowering.loops.state import (
     view_of,
 )
 from xetl_cpu.lowering.loops.transposes import lies_across, reads_across
+from xetl_cpu.lowering.tiles import tile_root
 
 _LEAST_BYTES = 16
 """Of a vector: what the narrowest non-temporal store moves."""
@@ -231,8 +233,16 @@ def _store_rows(state: State, op: StoreTileOp, tile: TileAt) -> None:
     )
     if nest.outer_loop is not None and first != 0:
         nest.outer_loop.operands[0] = Builder.before(nest.outer_loop).index(first)
-    if lies is not None and nest.before is not None:
+    if lies is not None and nest.before is not None and not _is_updated(op):
         stream_in(nest.before.loop, lies)
+
+
+def _is_updated(op: StoreTileOp) -> bool:
+    """Whether the array is loaded beside the store: its lines are in the caches."""
+    block, array = op.parent, tile_root(op.tile)
+    assert block is not None
+    loads = (each for each in block.ops if isinstance(each, LoadTileOp))
+    return any(tile_root(load.tile) is array for load in loads)
 
 
 def _is_copied(state: State, value: SSAValue, to: TileAt) -> bool:
