@@ -101,3 +101,21 @@ def test_an_edited_checkout_compiles_anew(tmp_path: Path) -> None:
     assert "has not been compiled in this process" in run()
     (copy / "xetl" / "transforms" / "cse.py").touch()
     assert "the code of xetl or of the backend changed" in run()
+
+
+def test_a_file_in_a_folder_of_any_name(tmp_path: Path) -> None:
+    """Names of files are bytes; those that are not UTF-8 become lone surrogates."""
+    try:
+        folder = tmp_path / os.fsdecode(b"no utf-8: \xff")
+        folder.mkdir()
+    except OSError as error:
+        pytest.skip(f"the file system takes no such name: {error}")
+    script = folder / "user.py"
+    text = f"print(len(k.explain(A, A).html({str(tmp_path / 'k.html')!r})))"
+    script.write_text(SCRIPT + text)
+    env = {**os.environ, "XETL_CACHE_DIR": str(folder / "cache")}
+    done = subprocess.run(
+        [sys.executable, os.fsencode(script)], env=env, capture_output=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    assert b"had not been compiled before" in done.stdout

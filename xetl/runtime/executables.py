@@ -397,7 +397,7 @@ class Compiles:
     def __init__(self, fn: Callable[..., Any]) -> None:
         code = fn.__code__
         self._name = fn.__name__
-        owner = f"{code.co_filename} {fn.__module__}.{fn.__qualname__}"
+        owner = ascii((code.co_filename, fn.__module__, fn.__qualname__))  # any bytes
         self._key = "last-" + hashlib.sha256(owner.encode()).hexdigest()
         self._before: Facts | None = None
         self._last: Facts | None = None

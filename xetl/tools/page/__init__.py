@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import inspect
 import linecache
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
@@ -313,7 +314,8 @@ def _source(
         by_file.setdefault(file, []).append(line)
     yield from _general(said)
     for file, lines in by_file.items():
-        yield f'<h3 class="file">{escape(file)}</h3>'
+        name = os.fsencode(file).decode(errors="replace")  # of any bytes
+        yield f'<h3 class="file">{escape(name)}</h3>'
         for line in _filled(lines):
             if line is None:
                 yield '<div class="gap">&#8942;</div>'

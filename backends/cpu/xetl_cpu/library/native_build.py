@@ -81,7 +81,7 @@ def _folder() -> Path:
 
 
 def _digest(root: Path, files: list[Path]) -> str:
-    digest = hashlib.sha256(str(root).encode())
+    digest = hashlib.sha256(os.fsencode(root))
     for file in files:
         status = file.stat()
         digest.update(f"{file.name} {status.st_size} {status.st_mtime_ns}\n".encode())
