@@ -185,6 +185,20 @@ def test_histogram(backend: str) -> None:
 
 
 @ALL
+@pytest.mark.parametrize("dtype", ["i8", "u8"])
+def test_counted_and_looked_up_values_wrap(dtype: str, backend: str) -> None:
+    """Offsets of tiles are computed in 64 bits; values are not."""
+    a = np.arange(1, 33).astype(NUMPY[dtype])
+    wrapped = a * a.dtype.type(91) * a.dtype.type(91)
+    counts = np.array([(wrapped == bin_).sum() for bin_ in range(128)], np.int32)
+    found = line(lambda v: xetile.histogram(v * 91 * 91, 128), a, counts, backend)
+    np.testing.assert_array_equal(found, counts)
+    seen = np.where((wrapped >= 0) & (wrapped < 32), wrapped, 0)
+    pick = lambda v: xetile.gather(v - 1, v * 91 * 91, 0)  # noqa: E731
+    np.testing.assert_array_equal(line(pick, a, a, backend), seen)
+
+
+@ALL
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("axis", [0, 1])
 def test_scans(axis: int, reverse: bool, backend: str) -> None:

@@ -110,7 +110,8 @@ def gather(v: Vector, index: Vector, axis: int) -> Vector:
     """
     dim = dim_of(v, axis, "`gather` of rank")
     static_assert(v.ndim == index.ndim, "`gather`: value and index differ in rank")
-    wide, place = as_matrix(v), as_matrix(index)
+    wide = as_matrix(v)
+    place = as_matrix(index) | 0  # a value, which wraps as offsets do not
     static_assert(
         wide.shape[1 - dim] == place.shape[1 - dim],
         f"`gather` along {axis}: the other extents of value and index differ",

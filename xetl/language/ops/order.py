@@ -205,7 +205,7 @@ def histogram(v: Vector, bins: int, mask: Vector | None = None) -> Vector:
     whole = init_tile(memory, [0], (bins,))
     store_tile(zeros((bins,), i32), whole)
     barrier()
-    place = init_tile(memory, v)
+    place = init_tile(memory, v | 0)  # a value, which wraps as offsets do not
     atomic_rmw_tile("add", zeros(v.shape, i32) + 1, place, mask=mask)
     barrier()
     counts = load_tile(whole)
