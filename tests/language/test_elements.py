@@ -143,6 +143,34 @@ def test_an_element_outside_of_a_row_is_0(dtype: str, place: int, backend: str) 
     assert out[0] == (x[place] if 0 <= place < 5 else 0)
 
 
+@xetile.kernel(grid=1)
+def parts_at_run_time(X, OUT, n: int, m: int):
+    v = xetile.load_tile(xetile.init_tile(X, [0, 0], (5, 7)))
+    OUT[0, xetile.arange(7)] = v[n]
+    OUT[1, xetile.arange(4)] = v[1:, n]
+    OUT[2, xetile.arange(5)] = v[n, 2:]
+    if v[n, m]:
+        OUT[3, 0] = v[n, m]
+    OUT[4, xetile.arange(7)] = v[n][None, :][0, :]
+
+
+@ALL
+@pytest.mark.parametrize(("n", "m"), [(0, 6), (4, 3), (5, 0), (-1, 2), (2, 9)])
+@pytest.mark.parametrize("dtype", ["i1", "f32", "bf16", "u8"])
+def test_parts_of_a_matrix_at_run_time(
+    dtype: str, n: int, m: int, backend: str
+) -> None:
+    x = (np.arange(35) % 9).astype(NUMPY[dtype]).reshape(5, 7)
+    out = np.full((5, 7), 99).astype(x.dtype)
+    expected, around = out.copy(), np.zeros((40, 40), x.dtype)
+    around[:5, :7] = x
+    expected[[0, 4]] = around[n, :7]
+    expected[1, :4], expected[2, :5] = around[1:5, n], around[n, 2:7]
+    expected[3, 0] = around[n, m] or expected[3, 0]
+    parts_at_run_time(x, out, n, m, backend=backend)
+    np.testing.assert_array_equal(out, expected)
+
+
 def test_interpret_names_what_is_outside() -> None:
     x, out = np.zeros((4, 4), np.float32), np.zeros((8, 4), np.float32)
     rows = np.full(8, 5, np.int32)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from types import ModuleType
+from typing import cast
 
 from xetl.errors import did_you_mean
 from xetl.frontend.arguments import Arg, read
@@ -171,13 +172,16 @@ def _index_constant(ctx: Context, owner: Value, node: ast.Subscript) -> Value:
         ) from None
 
 
-def _constant_index(ctx: Context, node: ast.expr) -> Value:
+def _constant_index(
+    ctx: Context, node: ast.expr, what: str = "an index of a tuple"
+) -> Value:
     if isinstance(node, ast.Slice):
         parts = (node.lower, node.upper, node.step)
-        return slice(*(None if p is None else _constant_index(ctx, p) for p in parts))
+        bound = "a bound of a slice"
+        return slice(*(p and _constant_index(ctx, p, bound) for p in parts))
     value = ctx.evaluate(node)
     if not is_constant(value):
-        problem = "an index of a tuple must be known when compiling"
+        problem = f"{what} must be known when compiling"
         raise ctx.error("X0305", problem, node, label=f"is {describe(value)}")
     return value
 
@@ -197,11 +201,18 @@ def _index_vector(ctx: Context, owner: Vector, node: ast.Subscript) -> Value:
         extent = rest.pop(0)
         if item is items[-1] and not (isinstance(item, ast.Slice) or rest or shape):
             row = shape_cast(ctx, _sliced(ctx, owner, parts, node), (extent,))
-            return _element(ctx, row, item, node)
-        start, stop = _part(ctx, owner, item, extent, node)
-        parts.append((start, stop))
+            return _at(ctx, row, _place(ctx, owner, item, extent, node), 0, node)
         if isinstance(item, ast.Slice):
-            shape.append(stop - start)
+            parts.append(_part(ctx, owner, item, extent, node))
+            shape.append(parts[-1][1] - parts[-1][0])
+            continue
+        place, dim = _place(ctx, owner, item, extent, node), len(parts)
+        if not isinstance(place, int):
+            matrix = shape_cast(ctx, owner, matrix_shape(owner.shape))
+            line = _at(ctx, matrix, place, dim - len(owner.shape), node)
+            rank_kept = (*owner.shape[:dim], 1, *owner.shape[dim + 1 :])
+            owner, place = shape_cast(ctx, cast("Vector", line), rank_kept), 0
+        parts.append((place, place + 1))
     result: Shape = (*shape, *rest)
     if len(result) not in (1, 2):
         raise _bad_vector_index(ctx, owner, node)
@@ -209,15 +220,10 @@ def _index_vector(ctx: Context, owner: Vector, node: ast.Subscript) -> Value:
 
 
 def _part(
-    ctx: Context, owner: Vector, item: ast.expr, extent: int, node: ast.Subscript
+    ctx: Context, owner: Vector, item: ast.Slice, extent: int, node: ast.Subscript
 ) -> tuple[int, int]:
     """Start and stop along a dim of ``extent`` elements, known when compiling."""
-    if not isinstance(item, ast.Slice):
-        place = _constant_index(ctx, item)
-        if not isinstance(place, int) or not -extent <= place < extent:
-            raise _bad_vector_index(ctx, owner, node)
-        return place % extent, place % extent + 1
-    chosen = _constant_index(ctx, item)
+    chosen = cast("slice", _constant_index(ctx, item))
     try:
         start, stop, step = chosen.indices(extent)
     except (TypeError, ValueError):
@@ -225,6 +231,20 @@ def _part(
     if step != 1 or stop <= start:
         raise _bad_vector_index(ctx, owner, node)
     return start, stop
+
+
+def _place(
+    ctx: Context, owner: Vector, item: ast.expr, extent: int, node: ast.Subscript
+) -> Value:
+    """An index along a dim of ``extent`` elements: from 0 on where it is known."""
+    place = ctx.evaluate(item)
+    if not is_scalar(place) or scalar_kind(place) != "int":
+        raise _bad_vector_index(ctx, owner, node)
+    if isinstance(place, int):
+        if not -extent <= place < extent:
+            raise _bad_vector_index(ctx, owner, node)
+        return place % extent
+    return place
 
 
 def _sliced(
@@ -243,16 +263,12 @@ def _sliced(
     return value
 
 
-def _element(ctx: Context, owner: Vector, item: ast.expr, node: ast.Subscript) -> Value:
-    """``v[i]`` of a vector of rank 1: a number."""
-    place, extent = ctx.evaluate(item), owner.shape[0]
-    if not is_scalar(place) or scalar_kind(place) != "int":
-        raise _bad_vector_index(ctx, owner, node)
-    if isinstance(place, int):
-        if not -extent <= place < extent:
-            raise _bad_vector_index(ctx, owner, node)
-        place %= extent
-    args = {"v": Arg(owner, node.value), "place": Arg(place, item)}
+def _at(
+    ctx: Context, owner: Vector, place: Value, dim: int, node: ast.Subscript
+) -> Value:
+    """The number, row or column of a vector at ``place`` along a dim."""
+    given = zip(("v", "place", "dim"), (owner, place, dim % len(owner.shape)))
+    args = {name: Arg(each, node) for name, each in given}
     return inline_operation(ctx, reductions.element, args, node)
 
 

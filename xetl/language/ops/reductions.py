@@ -138,12 +138,17 @@ def cummin(v: Vector, axis: int | None = None, reverse: bool = False) -> Vector:
 
 
 @composite
-def element(v: Vector, place: Scalar) -> Any:
-    """``v[place]`` of a vector of rank 1; 0 outside."""
-    inside = place >= 0 and place < v.shape[0]  # i32, as `arange` is, cannot tell
-    chosen = arange(v.shape[0]) == place
+def element(v: Vector, place: Scalar, dim: int = 0) -> Any:
+    """Of rank 1 ``v[place]``, of a matrix the row or column there; 0 outside."""
+    inside = place >= 0 and place < v.shape[dim]  # i32, as `arange` is, cannot tell
+    numbers, is_matrix = arange(v.shape[dim]), v.ndim == 2
+    if is_matrix:
+        numbers = numbers[:, None] if dim == 0 else numbers[None, :]
+    chosen = numbers == (place if inside else -1)
     if v.dtype.bits == 1:
-        return any(v & chosen) and inside
+        return any(v & chosen, dim, keepdims=is_matrix)
     if v.dtype.is_float:
-        return max(where(chosen, v, -inf)) if inside else 0.0
-    return max(tile_reduce("or", where(chosen, v, 0), 0)) if inside else 0
+        others = -inf if inside else 0.0
+        return max(where(chosen, v, others), dim, keepdims=is_matrix)
+    found = tile_reduce("or", where(chosen, v, 0), dim)
+    return found if is_matrix else max(found)
