@@ -55,6 +55,20 @@ def test_every_code_is_exact(dtype, to: str, backend: str) -> None:
 
 @ALL
 @BOTH
+@pytest.mark.parametrize("place", [(0, 1), (1, 60), (3, 40), (9, 0)])
+def test_an_element_is_exact(dtype, place: tuple[int, int], backend: str) -> None:
+    a, out = codes(dtype), np.full(1, 7, np.float32)
+    element[1](a, out, *place, backend=backend)
+    same(out.astype(a.dtype), a[place][None] if place[0] < 4 else np.zeros(1, a.dtype))
+
+
+@xetile.kernel
+def element(A, OUT, row: int, column: int):
+    OUT[0] = xetile.load_tile(xetile.init_tile(A, [0, 0], (4, 64)))[row, column]
+
+
+@ALL
+@BOTH
 @pytest.mark.parametrize("source", ["f16", "bf16"])
 def test_every_number_of_sixteen_bits_is_rounded(
     dtype, source: str, backend: str

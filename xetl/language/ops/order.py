@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xetl.language.dtypes import i8, i16, i32, i64
+from xetl.language.dtypes import i32, i64
 from xetl.language.operation import composite, operation
 from xetl.language.ops.elementwise import isnan, nan, where
 from xetl.language.ops.moves import along, as_matrix, dim_of, gather, slice_rows
 from xetl.language.ops.program import barrier, static_assert
+from xetl.language.ops.reductions import integers
 from xetl.language.ops.reductions import min as reduce_min
 from xetl.language.ops.tiles import (
     atomic_rmw_tile,
@@ -20,7 +21,6 @@ from xetl.language.ops.tiles import (
 from xetl.language.ops.vectors import reshape, zeros
 
 if TYPE_CHECKING:
-    from xetl.language.dtypes import DType
     from xetl.language.values import Vector
 
 __all__ = [
@@ -43,15 +43,9 @@ def _most(bits: int) -> int:
 
 
 @composite
-def _integers(bits: int) -> DType:
-    """The signed integers of so many bits."""
-    return i8 if bits == 8 else i16 if bits == 16 else i32 if bits == 32 else i64
-
-
-@composite
 def _bits(v: Vector) -> Vector:
     """The bits of floats as i32 or i64."""
-    bits = v.to(_integers(v.dtype.bits), bitcast=True)
+    bits = v.to(integers(v.dtype.bits), bitcast=True)
     return bits if v.dtype.bits == 64 else bits.to(i32)
 
 
@@ -83,7 +77,7 @@ def _element_of_key(key: Vector, v: Vector, descending: bool) -> Vector:
     width = key.dtype.bits
     plain = ~key if descending else key
     if v.dtype.is_float:
-        bits = _of_bits(plain, v.dtype.bits).to(_integers(v.dtype.bits))
+        bits = _of_bits(plain, v.dtype.bits).to(integers(v.dtype.bits))
         return where(key == _most(width), nan, bits.to(v.dtype, bitcast=True))
     if v.dtype.kind == "u" and v.dtype.bits >= 32:
         return plain.to(v.dtype, bitcast=True) ^ (1 << (width - 1))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from xetl.language.dtypes import i8, i16, i32, i64
 from xetl.language.operation import composite, operation
-from xetl.language.ops.elementwise import inf, where
+from xetl.language.ops.elementwise import where
 from xetl.language.ops.moves import flip
 from xetl.language.ops.vectors import arange, reshape, tile_reduce, tile_scan
 
 if TYPE_CHECKING:
+    from xetl.language.dtypes import DType
     from xetl.language.values import Scalar, Vector
 
 __all__ = [
@@ -147,8 +149,12 @@ def element(v: Vector, place: Scalar, dim: int = 0) -> Any:
     chosen = numbers == (place if inside else -1)
     if v.dtype.bits == 1:
         return any(v & chosen, dim, keepdims=is_matrix)
-    if v.dtype.is_float:
-        others = -inf if inside else 0.0
-        return max(where(chosen, v, others), dim, keepdims=is_matrix)
-    found = tile_reduce("or", where(chosen, v, 0), dim)
+    bits = v.to(integers(v.dtype.bits), bitcast=True)  # no float has a least one
+    found = tile_reduce("or", where(chosen, bits, 0), dim).to(v.dtype, bitcast=True)
     return found if is_matrix else max(found)
+
+
+@composite
+def integers(bits: int) -> DType:
+    """The signed integers of so many bits."""
+    return i8 if bits == 8 else i16 if bits == 16 else i32 if bits == 32 else i64
