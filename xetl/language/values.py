@@ -7,13 +7,16 @@ of the front end, and on the host an operation raises before it could return one
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, overload
 
 from xetl.language.dtypes import DType
 from xetl.language.ops import reductions
 
 Scalar: TypeAlias = int | float
 """A number: 64-bit integer, f64 or condition."""
+
+Index: TypeAlias = "int | slice | Vector"
+"""Along a dim of an array."""
 
 
 class Array:
@@ -36,7 +39,7 @@ class Array:
         """
         ...
 
-    def __getitem__(self, index: int | slice | tuple[int | slice, ...]) -> Any:
+    def __getitem__(self, index: Index | tuple[Index, ...]) -> Any:
         """The view at an index; outside, an empty one.  All dims: a scalar.
 
         With vectors of integers among the indices, one for each dim: a vector of the
@@ -90,8 +93,16 @@ class Vector:
     cumsum = reductions.cumsum
     cumprod = reductions.cumprod
 
-    def __getitem__(self, index: slice | tuple[slice | None, ...] | None) -> Vector:
-        """``v[:, None]`` and ``v[None, :]`` of a rank-1 vector: a column, a row."""
+    @overload
+    def __getitem__(self, index: slice | tuple[slice | None, ...] | None) -> Vector: ...
+    @overload
+    def __getitem__(self, index: int | tuple[int | slice | None, ...]) -> Any: ...
+    def __getitem__(self, index: Any) -> Any:
+        """``v[:, None]`` and ``v[None, :]`` of a rank-1 vector: a column, a row.
+
+        ``v[a:b]`` with constants is a part. Of an index, also one of the run, along
+        each dim: a number, 0 outside.
+        """
         ...
 
     def __add__(self, other: Operand) -> Vector: ...

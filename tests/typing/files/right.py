@@ -51,6 +51,14 @@ def softmax(X: Array, Y: Array, BM: constexpr = 8, N: constexpr = 1024) -> None:
 
 
 @xetile.kernel
+def lookup(X: Array, ROWS: Array, Y: Array, n: int) -> None:
+    where = xetile.load_tile(xetile.init_tile(ROWS, [0], (16,)))
+    v = X[where[:, None], xetile.arange(16)[None, :]]
+    Y[where[:8]] = v[n][:8] + v[n, 3] * where[-1] - X[n, 2]
+    Y[where[n]] = v[:, n][2]
+
+
+@xetile.kernel
 def rows(X: Array, Y: Array, n: int, scale: float, BM: constexpr = 16) -> None:
     i = xetile.program_id(0)
     local = xetile.slm((BM, 16), xetile.f32)
