@@ -139,5 +139,6 @@ def load_mlir(text: str) -> Library:
     """
     if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         kind = type(text).__name__
-        raise IRError(f"a text was expected, found a {kind}", code="X0701")
+        problem = f"a text was expected, found a {kind}"
+        raise IRError(problem, "X0701", "of a file: `Path(...).read_text()`")
     return Library(text)

@@ -390,9 +390,13 @@ class TextKernel(LaunchedKernel):
         """A module with this kernel alone."""
         counts = self._subgroups or self._default_subgroups()
         module = launch_form(self._function, self._others, self.names, aliases, counts)
+        stage = stage_of(module)
         if self._is_lowered:
             self._check_aliases(aliases)
-        if stage_of(module) is not None:
+            if stage is None:
+                problem = "printed after a pass: texts go on only from a stage"
+                raise error_at(self._text, self._function, problem, "X0705")
+        if stage is not None:
             return module
         try:
             LegalizeTextPass().rewrite(module)

@@ -207,3 +207,21 @@ def test_what_a_text_that_was_lowered_cannot_do() -> None:
         kernel[1, 1](a, a, c)
     with pytest.raises(LaunchError, match="lowered further than `xetile`"):
         kernel.ir("xetile")
+
+
+@pytest.mark.parametrize("backend", ["cpu", "reference"])
+@pytest.mark.parametrize("name", ["materialize-grid", "fuse-row-loops"])
+def test_a_text_between_stages(name: str, backend: str) -> None:
+    """Nothing says which passes are to follow: it was printed after one of them."""
+    x, y = np.ones((8, 16), np.float32), np.zeros((8, 16), np.float32)
+    kernel = load_mlir(double.ir(name, x, y))["double"]
+    with pytest.raises(IRError, match="go on only from a stage") as caught:
+        kernel[1](x, y, backend=backend)
+    assert (caught.value.code, caught.value.line) == ("X0705", 2)
+    assert not y.any()
+
+
+@xetile.kernel
+def double(X, Y):
+    x = xetile.load_tile(xetile.init_tile(X, [0, 0], (8, 16)))
+    xetile.store_tile(x * 2, xetile.init_tile(Y, [0, 0], (8, 16)))
