@@ -145,6 +145,15 @@ def test_wrong_calls(what: str) -> None:
     assert not b.any()
 
 
+def test_a_path_is_no_text() -> None:
+    with pytest.raises(IRError, match="an operation is expected") as caught:
+        xetl.load_mlir("/kernels/copy.mlir")
+    assert (caught.value.code, caught.value.line) == ("X0701", 1)
+    with pytest.raises(IRError, match="found a PosixPath") as caught:
+        xetl.load_mlir(Path("/kernels/copy.mlir"))  # type: ignore[arg-type]
+    assert "read_text" in str(caught.value.help)
+
+
 def test_what_cpu_cannot_do_names_the_operation_and_its_line() -> None:
     text = COPY.replace(
         "    xetile.store_tile",

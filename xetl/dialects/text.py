@@ -262,6 +262,8 @@ def parse_error(text: str, parser: XetlParser | None, error: Exception) -> IRErr
         return _unknown(text, unknown[1], message, start, parser)
     if start >= len(text.rstrip()):
         return _at(text, "the text ends too early", start, 1)
+    if message.startswith("Could not parse entire input"):
+        message = "an operation is expected, or the end of the text"
     if not _says_what_follows(message) and _begins_line(text, start):
         # A value that does not fit is found when the next line is looked at.
         start = _operation_position(parser)
