@@ -49,8 +49,11 @@ def gemm(
         a = xetile.update_tile_offset(a, [0, BK])
         b = xetile.update_tile_offset(b, [BK, 0])
     if ADDED:
-        acc += ADDED
-    xetile.store_tile(acc, xetile.init_tile(C, [m, n], (BM, BN)))
+        # Programs that store by index are no tasks of several.
+        row, column = m + xetile.arange(BM), n + xetile.arange(BN)
+        C[row[:, None], column[None, :]] = acc + ADDED
+    else:
+        xetile.store_tile(acc, xetile.init_tile(C, [m, n], (BM, BN)))
 
 
 def of_rows(x: np.ndarray) -> np.ndarray:
