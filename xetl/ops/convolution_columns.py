@@ -8,17 +8,15 @@ convolutional neural networks for document processing", 2006).
 
 from __future__ import annotations
 
-import numpy as np
-
 from xetl.language.ops import cdiv
 from xetl.ops.batches import View, itself
 from xetl.ops.calls import Launch
-from xetl.ops.convolution_geometry import Geometry, Pair
+from xetl.ops.convolution_geometry import Geometry
 from xetl.ops.convolution_kernels import columns
 from xetl.ops.convolution_plans import copy_matrices
 from xetl.ops.declarations import Operand, Step, temporary
 from xetl.ops.operands import Numbers
-from xetl.ops.product_steps import Seen, multiply
+from xetl.ops.product_steps import Seen, each_row, multiply
 from xetl.ops.views import size_of, width_of
 
 _CHANNELS, _PIXELS = 64, 256
@@ -40,11 +38,7 @@ def convolve_columns(
         to = temporary((made.shape[1], made.shape[0], *g.result), made.dtype)
         rest.append(copy_matrices(to, _exchanged, made, _rows))
     shape = made.shape[1], x.shape[0] * size_of(g.result)
-
-    def each_row(array: Numbers) -> Numbers:
-        return np.broadcast_to(array[:, None], shape, subok=True)
-
-    added = None if bias is None else Seen(bias, each_row)
+    added = each_row(bias, shape)
     product = multiply(Seen(weight, _flat), seen, Seen(to, _as(shape)), added)
     return [step, product, *rest]
 
@@ -63,7 +57,7 @@ def _columns_of(x: Operand, g: Geometry) -> tuple[Step, Seen]:
     images, channels, height, width = x.shape
     taps, pixels = size_of(g.taps), size_of(g.result)
     found = temporary((channels, taps, images, pixels), x.dtype)
-    tile = _tile(pixels)
+    tile = _CHANNELS, min(_PIXELS, width_of(pixels))
     grid = cdiv(pixels, tile[1]), taps, images * cdiv(channels, tile[0])
     numbers = height, width, g.result[1], *g.first
     is_alike = g.stride == (1, 1) and g.result[1] == width
@@ -81,11 +75,6 @@ def _channels_first(x: Operand) -> tuple[list[Step | None], Seen]:
         return [], Seen(x, seen)
     found = temporary((channels, images, *x.shape[2:]), x.dtype)
     return [copy_matrices(x, _exchanged, found, _rows)], Seen(found, seen)
-
-
-def _tile(pixels: int) -> Pair:
-    """Channels and pixels of a program that copies."""
-    return _CHANNELS, min(_PIXELS, width_of(pixels))
 
 
 def _as(shape: tuple[int, ...]) -> View:

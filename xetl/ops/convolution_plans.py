@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from xetl.language.ops import cdiv
@@ -28,7 +27,7 @@ from xetl.ops.convolution_kernels import (
 )
 from xetl.ops.declarations import Operand, Step, temporary
 from xetl.ops.operands import Numbers
-from xetl.ops.product_steps import Seen, multiply
+from xetl.ops.product_steps import Seen, each_row, multiply
 from xetl.ops.views import array_of, flat_view, size_of, sums_of, width_of
 
 TILE = 64
@@ -321,12 +320,9 @@ def _product(
     def each_image(array: Numbers) -> Numbers:
         return array.reshape(batch, -1, pixels)
 
-    def each_row(array: Numbers) -> Numbers:
-        return np.broadcast_to(array[:, None], shape, subok=True)
-
     left = Seen(weight, matrix)
     left = left.turned() if is_turned else left
-    added = None if bias is None else Seen(bias, each_row)
+    added = each_row(bias, shape)
     return [multiply(left, Seen(x, each_image), Seen(made, each_image), added)]
 
 

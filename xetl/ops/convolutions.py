@@ -263,10 +263,10 @@ def convolution_by_weight(
     """The gradient by the weight: the gradient times the windows."""
     shape = (grad.shape[1], input.shape[1] // groups, size[0], size[1])
     g = _geometry(input.shape, shape, (stride, padding, dilation))
-    made = result(shape, grad.dtype)
-    few = has_few_pixels(made, input.shape[0], g, groups)
+    new = result(shape, grad.dtype)
+    few = has_few_pixels(new, input.shape[0], g, groups)
     return Call(
-        (made,),
+        (new,),
         lambda made: (
             weight_by_columns(grad, input, made[0], g)
             if few

@@ -5,9 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
+import numpy as np
+
 from xetl.ops.batches import View, chain, itself, transposed
 from xetl.ops.declarations import Operand, Step
+from xetl.ops.operands import Numbers
 from xetl.ops.plans import choose_method
+from xetl.ops.rules import Shape
 from xetl.ops.views import array_of, sums_of
 
 
@@ -20,6 +24,15 @@ class Seen(NamedTuple):
     def turned(self) -> Seen:
         """The transpose."""
         return Seen(self.operand, chain(self.view, transposed))
+
+
+def each_row(bias: Operand | None, shape: Shape) -> Seen | None:
+    """A number for each row of matrices (..., m, n), as `multiply` adds it."""
+
+    def view(array: Numbers) -> Numbers:
+        return np.broadcast_to(array[:, None], shape, subok=True)
+
+    return None if bias is None else Seen(bias, view)
 
 
 def multiply(
