@@ -209,14 +209,14 @@ class Evaluator:
             return self.block_row(where, at, row_of_block)
         row, col = self.nest.plus(at.row, tile.row), self.nest.plus(at.col, tile.col)
         build = self.nest.at(row, col)
-        within = self.is_within(tile, at)
-        if within or self.is_whole(tile, at):
-            if within:
-                pass
-            elif self.inside is not None:
+        is_whole = self.is_within(tile, at)
+        if not is_whole and self.is_whole(tile, at):
+            is_whole = True
+            if self.inside is not None:
                 self.inside[id(matrix.memref), _key(tile.row), _key(tile.col)] = tile
             else:
                 self._limit(tile, self.row_limit(matrix, row), at.row)
+        if is_whole:
             type_ = row_type(element, lanes)
             indices = [build.index(row), build.index(col)]
             return build.insert(vector.LoadOp(matrix.memref, indices, type_))
