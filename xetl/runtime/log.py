@@ -85,6 +85,8 @@ def read_records(
         room: the words there are.
     """
     used = ctypes.c_int64.from_address(address).value
+    if used == 1:
+        return []
     memory = ctypes.string_at(address, 8 * min(used, room))
     words: Any = np.frombuffer(memory, np.int64)
     at, found = 1, list[Record]()

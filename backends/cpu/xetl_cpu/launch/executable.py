@@ -52,6 +52,7 @@ from xetl_cpu.launch.workspace import (
     borrowed_workspace,
     fast_prepacked,
     prepacked_argument,
+    published_address,
     run_prepacked,
 )
 
@@ -199,13 +200,15 @@ class CpuExecutable(Executable):
 
     @cached_property
     def _fast(self) -> Callable[..., int] | None:
-        """None for a kernel whose log must be read."""
-        if self.meta.get("log") or self._is_sequential:
+        """None for a kernel of which one program runs at a time."""
+        if self._is_sequential:
             return None
         stored, elements = self.meta["stored"], self.meta.get("elements")
-        return fastcall.make_fast(
+        fast = fastcall.make_fast(
             self._loaded[KERNEL], self.signature, stored, self._loaded, elements
         )
+        log = self.meta.get("log")
+        return partial(_run_logged, fast, log) if fast and log else fast
 
     @property
     def is_fast_at_hand(self) -> bool:
@@ -293,6 +296,15 @@ class CpuExecutable(Executable):
             slots[WORKSPACE_BYTES] = workspace.size
             result = self._native(slots)
         return result
+
+
+def _run_logged(fast: Callable[..., int], log: Any, *values: Any) -> int:
+    """Call a native entry, and show what the kernel has written to its log."""
+    result = fast(*values)
+    records: list[Any] = [] if result else _read_records(published_address(), log)
+    if records:
+        _show(records)
+    return result
 
 
 def _publish(layer: ThreadLayer) -> None:

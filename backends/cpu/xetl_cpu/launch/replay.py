@@ -17,6 +17,7 @@ from xetl.backend import ArrayView, RecordedCall, RecordedLaunch
 from xetl.prepacked import Prepacked
 from xetl.runtime.arrays import unit_dim
 from xetl.runtime.overlap import bounds, same_view
+from xetl.runtime.shortcuts import entry_table
 from xetl_cpu.launch import fastcall as layout
 from xetl_cpu.launch.executable import CpuExecutable, words_of
 from xetl_cpu.launch.slots import FIRST_ARGUMENT, GRID, PACKED
@@ -139,7 +140,7 @@ def _launch_words(
     Operands that it writes are added to ``stored``.
     """
     executable = launch.executable
-    if not isinstance(executable, CpuExecutable) or executable.fast is None:
+    if not isinstance(executable, CpuExecutable) or not entry_table(executable.fast):
         return None
     words = [0] * FIRST_ARGUMENT
     words[GRID : GRID + 3] = launch.grid

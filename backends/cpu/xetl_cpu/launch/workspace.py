@@ -132,6 +132,11 @@ def borrowed_workspace() -> Generator[Workspace]:
             published.publish(workspace)
 
 
+def published_address() -> int:
+    """Where the workspace is that a native launch of this thread has just used."""
+    return _published().words[0]
+
+
 def bring(address: int, size: int, state: int) -> None:
     """Give the next native launches of this thread a packed operand; state 0: none."""
     words = _published().words
