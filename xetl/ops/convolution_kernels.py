@@ -109,8 +109,8 @@ def convolution(
 @xetile.function
 def copy_planes(
     image: Array,
+    pixels: Array,
     planes: Array,
-    line: Array,
     top: int,
     left: int,
     STRIDES: constexpr,
@@ -122,8 +122,8 @@ def copy_planes(
 
     Args:
         image: (rows, columns).
+        pixels: the same, all rows in one.
         planes: (STRIDES[0] * STRIDES[1] * height, width), shared memory.
-        line: (1, STRIDES[1] * width), shared memory.
         top: of the image; may be negative, as ``left``.
         left: of the image.
         STRIDES: rows and columns between two windows.
@@ -132,24 +132,24 @@ def copy_planes(
     height = planes.shape[0] // (down * across)
     xetile.barrier()
     for i in range(height * down):
-        v = take(image, [top + i, left], (1, across * width), planes.dtype)
-        to = i % down * (across * height) + i // down
+        to, row = i % down * (across * height) + i // down, top + i
         if across == 1:
-            put(v, planes, [to, 0])
+            put(take(image, [row, left], (1, width), planes.dtype), planes, [to, 0])
         else:
-            put(v, line, [0, 0])
-            xetile.barrier()
             for j in xetile.static_range(across):
-                at = xetile.arange(width) * across + j
-                part = xetile.load_gather(xetile.init_tile(line[0], [at]))
-                put(part[None, :], planes, [to + j * height, 0])
-            xetile.barrier()
+                column = xetile.arange(width) * across + (left + j)
+                inside = (column >= 0) & (column < image.shape[1])
+                inside = inside & (row >= 0) & (row < image.shape[0])
+                # -1 is no pixel, which reads as 0.
+                at = xetile.where(inside, row * image.shape[1] + column, -1)
+                put(pixels[at][None, :], planes, [to + j * height, 0])
     xetile.barrier()
 
 
 @xetile.kernel
 def depthwise(
     x: Array,
+    pixels: Array,
     weight: Array,
     bias: Array | None,
     out: Array,
@@ -170,6 +170,7 @@ def depthwise(
 
     Args:
         x: (images, rows, columns); an image is a channel of one.
+        pixels: the same as (images, rows * columns).
         weight: (channels, *TAPS).
         bias: (channels,) or None.
         out: (images, rows, columns).
@@ -192,10 +193,9 @@ def depthwise(
     down, across = STRIDES[0], STRIDES[1]
     rows = PART + (TAPS[0] - 1) * DILATION[0] // down
     planes = xetile.slm((down * across * rows, COLUMNS), ACC)
-    line = xetile.slm((1, across * COLUMNS), ACC)
     for j in range(0, out.shape[2], WIDTH):
         top, left = first * down - above, j * across - before
-        copy_planes(x[image], planes, line, top, left, STRIDES)
+        copy_planes(x[image], pixels[image], planes, top, left, STRIDES)
         for i in range(0, PART, ROWS):
             acc = xetile.zeros((ROWS, WIDTH), ACC)
             for part in range(TAPS[0] * TAPS[1] // UNROLLED):
@@ -220,6 +220,7 @@ def depthwise(
 @xetile.kernel
 def depthwise_by_weight(
     x: Array,
+    pixels: Array,
     grad: Array,
     out: Array,
     above: int,
@@ -242,7 +243,6 @@ def depthwise_by_weight(
     c, down, across = xetile.program_id(0), STRIDES[0], STRIDES[1]
     rows = PART + (TAPS[0] - 1) * DILATION[0] // down
     planes = xetile.slm((down * across * rows, COLUMNS), ACC)
-    line = xetile.slm((1, across * COLUMNS), ACC)
     copied, sums = xetile.slm((PART, WIDTH), ACC), xetile.slm(TAPS, ACC)
     put(xetile.zeros(TAPS, ACC), sums, [0, 0])
     parts, pieces = cdiv(grad.shape[1], PART), cdiv(grad.shape[2], WIDTH)
@@ -250,8 +250,8 @@ def depthwise_by_weight(
         image = number // (parts * pieces) * out.shape[0] + c
         first, j = number // pieces % parts * PART, number % pieces * WIDTH
         top, left = first * down - above, j * across - before
-        copy_planes(x[image], planes, line, top, left, STRIDES)
-        copy_planes(grad[image], copied, line, first, j, (1, 1))
+        copy_planes(x[image], pixels[image], planes, top, left, STRIDES)
+        copy_planes(grad[image], grad[image, 0], copied, first, j, (1, 1))
         # Behind the row there may be pixels, which might be infinite.
         inside = xetile.arange(WIDTH)[None, :] < grad.shape[2] - j
         for part in range(TAPS[0] * TAPS[1] // UNROLLED):

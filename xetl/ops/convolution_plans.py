@@ -331,6 +331,11 @@ def each_image(array: Numbers) -> Numbers:
     return array.reshape(-1, *array.shape[2:])
 
 
+def each_line(array: Numbers) -> Numbers:
+    """A channel of an image as a row."""
+    return array.reshape(array.shape[0] * array.shape[1], -1)
+
+
 def part_of(x: Operand, g: Geometry) -> int:
     """How many rows of the result `depthwise` makes at once; 0: they have no room."""
     down = (g.taps[0] - 1) * g.dilation[0] // g.stride[0]
@@ -369,7 +374,7 @@ def _of_each_channel(
     unrolled = max(n for n in range(1, 9) if g.taps[0] % n == 0)
     tile = (sums_of(x.dtype), part, unrolled, _ROWS, *widths_of(g))
     constants = (*g.first, g.stride, g.dilation, g.taps, is_by_input, *tile)
-    views = (each_image, each_kernel, None, to_image)
+    views = (each_image, each_line, each_kernel, None, to_image)
     grid = (cdiv(height, part), images, 1)
     launch = Launch(depthwise, views, (), grid, constants)
-    return Step(launch, (x, weight, bias, made))
+    return Step(launch, (x, x, weight, bias, made))
