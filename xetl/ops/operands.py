@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
@@ -14,8 +14,8 @@ from xetl.imports import import_whole
 from xetl.language.dtypes import BY_NAME, DType
 from xetl.ops.recycling import in_order, new_array, new_tensor
 from xetl.runtime import overlap
-from xetl.runtime.arrays import locate, of_numpy
-from xetl.runtime.tensors import is_tensor, tensors_as_arrays
+from xetl.runtime.arrays import locate, of_numpy, plain_values
+from xetl.runtime.tensors import is_tensor
 from xetl.runtime.usm import DeviceNumbers, row_major
 
 Numbers: TypeAlias = np.ndarray[Any, Any]
@@ -38,9 +38,9 @@ def as_numpy(obj: object, name: str) -> Numbers:
     """
     if type(obj) is np.ndarray and obj.ndim > 0:
         return obj
-    seen = tensors_as_arrays([obj])
-    if seen is not None and seen[0].ndim > 0:
-        return seen[0]
+    (seen,) = plain_values([obj]) or [None]
+    if getattr(seen, "ndim", 0) > 0:
+        return cast("Numbers", seen)
     if isinstance(obj, bool | int | float | complex):
         problem = f"`{name}` is the number {obj}, but must be an array"
         help_ = "pass an array of rank 1 or more; a product by a number is `x * y`"

@@ -1,15 +1,16 @@
 """What can be passed as an array, and where its elements are.
 
 NumPy arrays, torch tensors and SYCL's unified memory are read directly, everything
-else through DLPack: 8 us an array, so only a fallback. Nothing
-is ever copied.
+else through DLPack: 8 us an array, so only a fallback. Nothing is ever copied.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
+from operator import is_
 from typing import Any, cast
 
 import numpy as np
@@ -19,13 +20,20 @@ from xetl.errors import LaunchError, TileTypeError
 from xetl.imports import import_whole
 from xetl.language.dtypes import DType
 from xetl.prepacked import Prepacked
-from xetl.runtime import usm
-from xetl.runtime.tensors import SUPPORTED, check_rank, describe_tensor, is_tensor
+from xetl.runtime import overlap, usm
+from xetl.runtime.tensors import (
+    SUPPORTED,
+    check_rank,
+    describe_tensor,
+    is_tensor,
+    tensor_as_array,
+)
 
 __all__ = [
     "ArrayView",
     "describe_if_array",
     "locate",
+    "plain_values",
     "unit_dim",
 ]
 
@@ -66,6 +74,40 @@ def describe_if_array(obj: object, name: str) -> ArrayView | None:
     if usm.states(obj, "__dlpack__"):
         return _describe_dlpack(obj, name)
     return None
+
+
+_PLAIN = {np.ndarray, int, float, bool, str, type(None)}
+
+
+def plain_values(values: Sequence[Any]) -> list[Any] | None:
+    """The same values as native entries take them.
+
+    Tensors of torch and arrays with DLPack become arrays of NumPy over their memory,
+    numbers of NumPy those of Python. None if nothing is to change, or something cannot
+    be seen so or must be refused.
+    """
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.autograd.forward_ad._current_level >= 0:
+        return None
+    try:
+        found = [_as_plain(torch, each) for each in values]
+    except (TypeError, RuntimeError, LaunchError):  # on a device, sparse and the like
+        return None
+    return None if all(map(is_, found, values)) else found
+
+
+def _as_plain(torch: Any, value: Any) -> Any:
+    if type(value) in _PLAIN:
+        return value
+    if torch is not None and isinstance(value, torch.Tensor):
+        return tensor_as_array(torch, value)
+    if isinstance(value, np.integer | np.floating | np.bool_):
+        return cast("Any", value).item()
+    others = issubclass(type(value), np.ndarray) or usm.states(value, usm.INTERFACE)
+    if not others and usm.states(value, "__dlpack__"):
+        view = _describe_dlpack(value, "an array")
+        return overlap.as_numpy(view).view(view.dtype.numpy)
+    return value
 
 
 def unit_dim(view: ArrayView) -> int | None:

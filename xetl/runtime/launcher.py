@@ -227,7 +227,7 @@ class LaunchedKernel:
     ) -> Event | None:
         """Run the kernel, with all checks; the event, if the caller does not wait."""
         settle_dynamo()
-        result = shortcuts.run_on_tensors(grid, args, keywords)
+        result = shortcuts.run_on_plain(grid, args, keywords)
         if result is not REFUSED:
             return result
         event, new = self.launch_anew(grid, args, keywords)

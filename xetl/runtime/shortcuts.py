@@ -8,9 +8,10 @@ from types import BuiltinFunctionType
 from typing import Any, NamedTuple
 
 from xetl.runtime import native_calls as layout
+from xetl.runtime.arrays import plain_values
 from xetl.runtime.grid import Grid
 from xetl.runtime.placement import FINISHED
-from xetl.runtime.tensors import note_written, tensors_as_arrays
+from xetl.runtime.tensors import note_written
 from xetl.settings import launch_state
 
 OPTIONS = ("backend", "queue", "wait")
@@ -121,11 +122,11 @@ class Shortcuts:
         """
         return self._run(grid, args, keywords)[0]
 
-    def run_on_tensors(
+    def run_on_plain(
         self, grid: Grid, args: Sequence[Any], keywords: Mapping[str, Any]
     ) -> Any:
-        """The same on NumPy's arrays over the memory of tensors, if there are any."""
-        seen = tensors_as_arrays([*args, *keywords.values()]) if self.known else None
+        """The same on values that native entries take, if these are others."""
+        seen = plain_values([*args, *keywords.values()]) if self.known else None
         if seen is None:
             return REFUSED
         named = dict(zip(keywords, seen[len(args) :]))

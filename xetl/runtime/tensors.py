@@ -83,26 +83,6 @@ def describe_tensor(tensor: Any, name: str) -> ArrayView:
     return ArrayView(*where, False, tensor, memory)
 
 
-def tensors_as_arrays(values: Sequence[Any]) -> list[Any] | None:
-    """The same values with NumPy arrays over the memory of torch's tensors.
-
-    Three tensors take 4 us, and `describe_tensor` takes ten times as long. None if
-    there is no tensor, or one that cannot be seen so or must be refused.
-    """
-    torch = sys.modules.get("torch")
-    if torch is None or not any(isinstance(each, torch.Tensor) for each in values):
-        return None
-    if torch.autograd.forward_ad._current_level >= 0:
-        return None
-    try:
-        return [
-            _as_array(torch, each) if isinstance(each, torch.Tensor) else each
-            for each in values
-        ]
-    except (TypeError, RuntimeError):  # on a device, sparse and the like
-        return None
-
-
 def note_written(objects: Iterable[object]) -> None:
     """Tell autograd that the elements of those that are tensors change.
 
@@ -130,7 +110,12 @@ def stored_objects(
             yield arg.obj
 
 
-def _as_array(torch: Any, tensor: Any) -> Any:
+def tensor_as_array(torch: Any, tensor: Any) -> Any:
+    """A NumPy array over the memory of a tensor, ten times as fast as the description.
+
+    Raises:
+        TypeError, RuntimeError: it cannot be seen so, or must be refused.
+    """
     if not is_plain_tensor(tensor):
         raise TypeError
     if tensor.requires_grad:
