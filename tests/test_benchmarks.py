@@ -34,6 +34,7 @@ QUICK = {
     "bench_device_pipeline": ["--rounds=1"],
     "bench_interpret": ["--rounds=1"],
     "bench_xegpu": ["--rounds=1", "--calls=10"],
+    "bench_gpu_bars": ["gemm bf16$"],
     "bench_gpu_code": [],
     "bench_gpu_plans": [],
 }
