@@ -1,8 +1,8 @@
 """The first launch of a GEMM, and a launch again, through backend ``xegpu``.
 
 The first launch is measured in a process of its own, from the import of xetl to the
-result: compiling, starting the driver, building. Bars: 2 s on the CPU's OpenCL driver,
-15 us for a launch like an earlier one.
+result: compiling, starting the driver, building. Bars: 1.2 s on the CPU's OpenCL
+driver, 15 us for a launch like an earlier one.
 """
 
 from __future__ import annotations

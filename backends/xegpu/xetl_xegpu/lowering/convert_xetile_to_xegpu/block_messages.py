@@ -282,20 +282,23 @@ def load_parted(
     """A of a product of 16 bits from a tile of its transpose, its rows parted.
 
     A word that a message transposes has elements of two rows: all lower halves make a
-    fragment, all upper ones another.
+    fragment, all upper ones another. What products take last is asked for first.
+    [measured] ocloc 26.27, a GEMM, pvc: 88 instructions a step, in rows' order 89.
     """
-    parts: list[SSAValue] = []
     steps = grid.rows // LANES
-    for top in range(0, grid.columns, LANES):
-        column = _word(c, tile.column, top, 2)
-        pairs: list[SSAValue] = []
-        for step in range(steps):
-            at = c.emit.plus(tile.row, step * LANES), column
-            words = _transposed(c, surface, at, LANES // 2, hints, i32)
-            packed = _as_packed(c, words, surface.element, 2)
-            pairs.append(c.emit.insert(vector.TransposeOp(packed, [2, 0, 1])))
-        for half in (0, 1):
-            parts += [c.emit.insert(vector.ExtractOp(pair, [half])) for pair in pairs]
+    tops = range(0, grid.columns, LANES)
+    pairs: dict[tuple[int, int], SSAValue] = {}
+    for step, top in [(n, top) for n in reversed(range(steps)) for top in tops]:
+        at = c.emit.plus(tile.row, step * LANES), _word(c, tile.column, top, 2)
+        words = _transposed(c, surface, at, LANES // 2, hints, i32)
+        packed = _as_packed(c, words, surface.element, 2)
+        pairs[step, top] = c.emit.insert(vector.TransposeOp(packed, [2, 0, 1]))
+    parts = [
+        c.emit.insert(vector.ExtractOp(pairs[step, top], [half]))
+        for top in tops
+        for half in (0, 1)
+        for step in range(steps)
+    ]
     return MmaOperand(Form.PARTED, parts, steps)
 
 
