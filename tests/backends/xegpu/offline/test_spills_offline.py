@@ -67,19 +67,23 @@ def test_attention(target: str) -> None:
 
 
 @pytest.mark.parametrize("target", ["pvc", "bmg"])
-@pytest.mark.parametrize("rows", [16, 64])
+@pytest.mark.parametrize(
+    ("rows", "dtype", "causal"),
+    [(16, "bf16", True), (64, "bf16", True), (64, "f16", False)],
+)
 @pytest.mark.parametrize(
     ("depth", "most"), [(64, {"pvc": 695, "bmg": 625}), (128, {"pvc": 605, "bmg": 470})]
 )
 def test_the_ready_made_attention(
-    target: str, rows: int, depth: int, most: dict[str, int]
+    target: str, rows: int, dtype: str, causal: bool, depth: int, most: dict[str, int]
 ) -> None:
     """`xetl.ops.scaled_dot_product_attention` on a device: its block of keys.
 
     A subgroup owns 16 rows (8 with heads of 128): nothing goes through shared memory.
     """
-    matrices = f"bf16[S,{depth}] bf16[S,{depth}] bf16[S,{depth}] None bf16[S,{depth}]"
-    constants = {"CAUSAL": True, "NEGATIVE": False, "ACC": f32}
+    matrix = f"{dtype}[S,{depth}]"
+    matrices = f"{matrix} {matrix} {matrix} None {matrix}"
+    constants = {"CAUSAL": causal, "NEGATIVE": False, "ACC": f32}
     constants |= {"BM": rows, "BN": DEVICE_KEYS[16], "D": depth, "E": depth}
     options = {"backend": "xegpu", "target": target, **constants}
     text = ready_made.ir("asm", f"{matrices} f32 f32", **options)
@@ -151,6 +155,20 @@ def test_rows_of_any_memory(kernel, types: str, constants, target: str) -> None:
     heads = [line for line in text.splitlines() if "bytes spilled" in line]
     assert len(heads) == 2
     assert all(" 0 bytes spilled" in line for line in heads)
+
+
+@pytest.mark.parametrize("target", ["pvc", "bmg"])
+@pytest.mark.parametrize("rows", [1, 8, 16])
+def test_products_of_few_rows(target: str, rows: int) -> None:
+    """As a model needs them that makes one word after the other."""
+    constants = {"BIAS_DIM": 1, "B_IS_TURNED": False, "ACC": f32, "ACTIVATION": None}
+    constants |= {"BM": rows, "BN": 32, "BK": 32}
+    types = "bf16[M,4096] bf16[4096,4096] bf16[M,4096] None None None"
+    text = product.ir("asm", types, backend="xegpu", target=target, **constants)
+    fast = text.split("\n// ")[0]
+    assert " 0 bytes spilled" in fast.splitlines()[0]
+    step = max(loops(fast), key=lambda each: each.dpas)
+    assert (step.dpas, step.calls) == (max(1, rows // 8) * 4, 0)
 
 
 @pytest.mark.parametrize("target", ["pvc", "bmg"])
