@@ -134,6 +134,14 @@ def test_tiles_are_those_of_the_backend(launched: list[tuple[str, Any]]) -> None
         assert found["grid of cpu"] != found["grid of xegpu"]
 
 
+def test_groups() -> None:
+    """A group of no rows as well, and rows that are no multiple of a tile."""
+    a, b = numbers(70, 33), numbers(3, 33, 20)
+    ends = np.array([5, 5, 70], np.int32)
+    found = ops.grouped_mm(*(OnDevice(each) for each in (a, b, ends)))
+    close(found, np.concatenate([a[:5] @ b[0], a[5:] @ b[2]]))
+
+
 def test_batches_and_vectors() -> None:
     a, b = numbers(3, 1, 20, 24), numbers(2, 24, 16)
     close(ops.matmul(OnDevice(a), OnDevice(b)), a @ b)
