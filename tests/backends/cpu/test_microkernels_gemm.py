@@ -15,6 +15,7 @@ from native_harness import (
     undefined_symbols,
 )
 
+from xetl_cpu.llvm import I8, Builder, const
 from xetl_cpu.microkernels.blocking import choose_blocking
 from xetl_cpu.microkernels.gemm import emit_block_gemm
 from xetl_cpu.microkernels.packing import emit_pack
@@ -255,3 +256,41 @@ def test_the_object_needs_no_other(target_name, dtype):
         assert function.linkage == "internal"
         function.linkage = ""
     assert undefined_symbols(emit_object(target, module)) == []
+
+
+@pytest.mark.parametrize("goes_on", [False, True])
+def test_what_is_asked_for_is_needed_next(monkeypatch, goes_on):
+    """Two blocks of rows, two panels; what is asked for is marked with a 1."""
+    target = need("avx512_bf16")
+    blocking = choose_blocking(target, "f32", 256, 256)
+    mr, nr, mc, k = blocking.mr, blocking.nr, blocking.mc, 64
+    assert blocking.asks_ahead
+    assert mc % mr == 0 == nr * mr * 4 % mc  # strips share a panel without a rest
+
+    def mark(builder, pointer):
+        builder.store(const(I8, 1), pointer)
+
+    monkeypatch.setattr(Builder, "prefetch_to_l2", mark)
+    [gemm] = compile_functions(
+        target, [lambda module: emit_block_gemm(module, target, blocking)]
+    )
+    lda = 2 * k if goes_on else k
+    a = np.zeros((3 * mc + mr, lda, 4), np.uint8)
+    b = np.zeros((3, 2, k, nr, 4), np.uint8)  # panels of two runs, one panel behind
+    c = np.zeros((blocking.rows_padded, blocking.ldc), np.float32)
+    panel_stride = 2 * k * nr
+    gemm(a, lda, 2 * mc, k, b, panel_stride, 2, c, False, *NOTHING)
+    of_a, of_b = a.any(2), b.any((3, 4))
+    # The second panel, and the first one for the second block or the next run.
+    assert of_b[1, 0].all()
+    assert of_b[0, 0].all()
+    assert of_b[0, 1].any() == goes_on
+    assert not of_b[1, 1].any()
+    assert not of_b[2].any()
+    # Rows of the second block; then those behind it, or the first ones further on.
+    rows = {*np.flatnonzero(of_a.any(1)).tolist()}
+    strips = {row + at for row in range(0, mc, mr) for at in (0, 1)}
+    last = strips if goes_on else {2 * mc + row for row in strips}
+    assert rows == {mc + row for row in strips} | last
+    assert not of_a[:mc, :k].any()
+    assert of_a[:mc].any() == goes_on

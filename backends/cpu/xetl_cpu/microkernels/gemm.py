@@ -47,13 +47,7 @@ from xetl_cpu.microkernels.epilogue import (
     store_sums,
     with_c,
 )
-from xetl_cpu.microkernels.prefetch import (
-    Ahead,
-    Strip,
-    next_panel,
-    next_rows,
-    or_next_pieces,
-)
+from xetl_cpu.microkernels.prefetch import Ahead, Strip, next_operands, or_next_pieces
 from xetl_cpu.targets import Target
 
 __all__ = ["emit_block_gemm"]
@@ -139,12 +133,7 @@ def _emit_loops(
             )
             if blocking.asks_ahead:
                 who = Strip(builder, blocking, strip.index, block.index, panel.index)
-                steps = builder.udiv(k, blocking.k_pack)
-                following = builder.offset(b_panel, element, panel_stride)
-                usual = (
-                    next_panel(who, following, steps),
-                    next_rows(who, a, lda),
-                )
+                usual = next_operands(who, function.args)
                 later = (start, distance, pieces)
                 tile.ahead = or_next_pieces(who, usual, later, (rows, panels))
             sums = _sums(tile, k, builder.sub(output[-1], column) if output else None)
