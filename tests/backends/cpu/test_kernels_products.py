@@ -48,6 +48,19 @@ def test_two_accumulators(dtype: Any) -> None:
     same(out, (exact(a, b) * np.maximum(exact(a, g), 0)).astype(np.float32))
 
 
+@pytest.mark.parametrize("grid", [(1, 2), (5, 2)])
+def test_each_of_two_is_packed_only_where_programs_share_it(grid: Any) -> None:
+    a, b, g = matrices(2, 8 * grid[0], 300, 150)
+    c = np.zeros((len(a), 150), np.float32)
+    sizes = {"BM": 8, "BN": 128, "BK": 32}
+    out = launch(gated, grid, a, b, g, c, **sizes)[3]
+    same(out, (exact(a, b) * np.maximum(exact(a, g), 0)).astype(np.float32))
+    text = gated.ir("xsmm", a, b, g, c, target="avx2", **sizes)
+    products = [line for line in text.splitlines() if "xsmm.brgemm.tile" in line]
+    assert len(products) == 2
+    assert all(") if %" in line for line in products)
+
+
 @xetile.kernel
 def two_pairs(A, B, D, E, C, BM: constexpr, BN: constexpr, BK: constexpr):
     m, n = xetile.program_id(0) * BM, xetile.program_id(1) * BN

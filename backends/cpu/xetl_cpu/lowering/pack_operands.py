@@ -51,7 +51,13 @@ from xetl.ir.passes import Pass
 from xetl.records import record
 from xetl.transforms.cse import merge_equal
 from xetl.transforms.diagnostics import remark
-from xetl_cpu.dialect import BrgemmTileOp, ThreadCountOp, element_attribute, pack
+from xetl_cpu.dialect import (
+    BrgemmTileOp,
+    PackedMemoryOp,
+    ThreadCountOp,
+    element_attribute,
+    pack,
+)
 from xetl_cpu.lowering.loops.state import Matrix, matrix_of, reinterpret, static_strides
 from xetl_cpu.lowering.packing.panels import (
     Packing,
@@ -102,7 +108,9 @@ def _pack_for_programs(function: func.FuncOp, machine: Machine) -> None:
                 may_bring=may_bring,
                 most_by_thread=0 if is_shared else machine.l2.size // 2,
             )
-            may_bring = may_bring and packing.is_missing is None
+            assert packing.buffer is not None
+            is_brought = isinstance(packing.buffer.owner, PackedMemoryOp)
+            may_bring = may_bring and not is_brought
         group = None if axis is None else form_groups(loop, axis, size)
         ahead = Builder.before(loop) if group is None else group.ahead
         for copy in copies:

@@ -189,9 +189,7 @@ def reserve(
     build = Builder.before(packing.loop)
     size = build.times(packing.elements(build), matrices)
     own_size = size
-    element = element_attribute(packing.blocking.compute)
-    type_ = MemRefType(element, [DYNAMIC_INDEX])
-    plan, count = packing.plan, build.index(size)
+    plan = packing.plan
     if most_by_thread and can_pack_by_thread(plan, packing.loop):
         each = build.times(packing.tile_elements(build), packing.together)
         most = most_by_thread // packing.blocking.compute_bytes
@@ -199,34 +197,53 @@ def reserve(
         packing.by_thread = is_better = pays_by_thread(packing, is_small, build)
         of_threads = build.times(build.insert(ThreadCountOp()), each)
         own_size = build.select(is_better, of_threads, size)
-    own_count = build.index(own_size)
+    is_wanted = _many_share(packing, build) if plan.may_be_brought() else None
     argument = plan.argument() if may_bring and plan.may_be_brought() else None
     if argument is None:
-        packing.buffer = build.insert(memref.AllocOp([own_count], (), type_))
+        packing.is_missing = packing.is_there = is_own = is_wanted
+        if is_wanted is not None:
+            own_size = build.select(is_wanted, own_size, 0)
+        alloc = memref.AllocOp([build.index(own_size)], (), _memory_type(packing))
+        packing.buffer = build.insert(alloc)
     else:
-        source = packing.source
-        assert source is not None
-        assert plan.k_start is not None
-        sizes = (source.rows, source.cols, packing.total)
-        numbers = (*sizes, plan.k_start, packing.tiles, plan.width)
-        facts = [build.index(fact) for fact in numbers]
-        layout = packing.layout()
-        is_wanted = _many_share(packing, build)
-        memory = PackedMemoryOp(
-            *(count, own_count, source.memref, is_wanted, facts, type_),
-            argument=argument,
-            layout=layout,
-        )
-        build.add(memory)
-        if packing.by_thread is not None:
-            packing.by_thread = build.both(packing.by_thread, memory.is_own)
+        assert is_wanted is not None
+        sizes = (build.index(size), build.index(own_size))
+        memory = _memory_of_launch(packing, argument, sizes, is_wanted, build)
         packing.buffer, packing.is_missing = memory.memory, memory.is_missing
-        packing.is_there = memory.is_there
-        for name in ("is_missing", "is_there", "is_own"):
-            getattr(memory, name).name_hint = name
+        packing.is_there, is_own = memory.is_there, memory.is_own
+    if packing.by_thread is not None and is_own is not None:
+        packing.by_thread = build.both(packing.by_thread, is_own)
     packing.buffer.name_hint = "packed"
     if packing.by_thread is not None:
         packing.by_thread.name_hint = "by_thread"
+
+
+def _memory_of_launch(
+    packing: Packing,
+    argument: int,
+    counts: tuple[SSAValue, SSAValue],
+    is_wanted: SSAValue,
+    build: Builder,
+) -> PackedMemoryOp:
+    """Memory for a packed argument; ``counts``: elements of it, and of a launch's."""
+    source, plan = packing.source, packing.plan
+    assert source is not None
+    assert plan.k_start is not None
+    sizes = (source.rows, source.cols, packing.total)
+    numbers = (*sizes, plan.k_start, packing.tiles, plan.width)
+    facts, type_ = map(build.index, numbers), _memory_type(packing)
+    memory = PackedMemoryOp(
+        *(*counts, source.memref, is_wanted, [*facts], type_),
+        argument=argument,
+        layout=packing.layout(),
+    )
+    for name in ("is_missing", "is_there", "is_own"):
+        getattr(memory, name).name_hint = name
+    return build.add(memory)
+
+
+def _memory_type(packing: Packing) -> MemRefType:
+    return MemRefType(element_attribute(packing.blocking.compute), [DYNAMIC_INDEX])
 
 
 def _many_share(packing: Packing, build: Builder) -> SSAValue:
