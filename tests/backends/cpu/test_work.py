@@ -37,6 +37,14 @@ def blocks(X, Y, R: constexpr, C: constexpr):
         xetile.store_tile(out, xetile.init_tile(Y, [r, 0], (1, C)))
 
 
+@xetile.kernel
+def beside(X, Y, R: constexpr, C: constexpr):
+    """Tiles of few columns: programs beside one another become one."""
+    place = [xetile.program_id(0) * R, xetile.program_id(1) * C]
+    x = xetile.load_tile(xetile.init_tile(X, place, (R, C)))
+    xetile.store_tile(x + x, xetile.init_tile(Y, place, (R, C)))
+
+
 COUNTS = """
 import ctypes
 import time
@@ -70,6 +78,7 @@ BLOCKS = (
     "blocks[{n}](X, Y, R=4, C={m})",
     "(E := np.exp(X)) / E.sum(1, keepdims=True)",
 )
+BESIDE = ("beside[1, {n}](X, Y, R=4, C=64)", "X + X")
 
 
 @pytest.mark.parametrize(
@@ -81,6 +90,8 @@ BLOCKS = (
         (BLOCKS, 16, 16, 4, 0),
         (BLOCKS, 64, 16, 16, 0),
         (BLOCKS, 256, 1024, 64, 1),
+        (BESIDE, 4, 1024, 16, 0),
+        (BESIDE, 4, 1 << 20, 1 << 14, 1),
     ],
 )
 def test_threads_are_used_where_work_is_worth_them(
@@ -114,7 +125,7 @@ def _forks(
 ) -> int:
     """How many launches of a new process call a pool that comes ``late`` seconds."""
     launch = what[0].format(n=programs, m=columns)
-    width = columns if what is BLOCKS else 1
+    width = 1 if what is SUMS else columns
     shapes = {"shape": (rows, columns), "result": (rows, width)}
     times = {"late": late, "launches": launches}
     code = COUNTS.format(**shapes, **times, launch=launch, wanted=what[1])

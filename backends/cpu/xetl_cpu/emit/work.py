@@ -17,6 +17,7 @@ from xetl.codegen.emitter import constant
 from xetl.codegen.types import Value
 from xetl.dialects.memref_layout import constant_index
 from xetl.dialects.upstream import arith, func, scf
+from xetl.dialects.walk import operations_in
 from xetl.transforms.diagnostics import remark
 from xetl_cpu.dialect import BlockGemmOp, PackOp
 from xetl_cpu.emit.emitter import KernelEmitter
@@ -55,6 +56,10 @@ def emit_nanoseconds(em: KernelEmitter, op: scf.ParallelOp) -> Value:
         trips = b.udiv(b.maximum(b.sub(upper, lower), 0), step)
         more = b.sub(trips, _trips(loop))
         total = b.add(total, b.mul(more, times * nanoseconds(loop.body.block)))
+    for loop in operations_in(op, scf.ForOp):
+        first = loop.lower_bound.owner  # of the task: its number times its programs
+        if IS_PROGRAMS in loop.attributes and isinstance(first, arith.MuliOp):
+            total = b.mul(total, em.get(first.rhs))
     return total
 
 

@@ -4,7 +4,7 @@
       scf.for %row = 0 to %rows(%x) { A(%x, %y, %row) }
     }
     ->
-    %some = max(1, min(%gy, %gx * %gy / (32 * threads)))   one thread: %gy
+    %some = max(1, min(%gy, %gx * %gy / (8 * threads)))    one thread: %gy
     scf.parallel (%x, %n) = ... to (%gx, ceil(%gy / %some)) {
       scf.for %row = 0 to %rows(%x) {
         scf.for %y = %n * %some to min((%n + 1) * %some, %gy) { A(%x, %y, %row) }
@@ -35,7 +35,7 @@ from xetl.transforms.diagnostics import remark
 from xetl_cpu.dialect import ThreadCountOp
 from xetl_cpu.lowering.order_programs import order_of
 
-_TASKS = 32
+_TASKS = 8
 """For each of several threads at least: so that none waits long for the last one."""
 
 IS_PROGRAMS = "xetl.programs"
