@@ -6,6 +6,7 @@ Tiles of shared memory whose bounds nobody has to look at are blocks of a matrix
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import product
 from math import prod
 
 from xdsl.dialects.builtin import IntegerAttr, MemRefType, i8, i32, i64
@@ -285,21 +286,18 @@ def load_parted(
     fragment, all upper ones another. What products take last is asked for first.
     [measured] ocloc 26.27, a GEMM, pvc: 88 instructions a step, in rows' order 89.
     """
-    steps = grid.rows // LANES
-    tops = range(0, grid.columns, LANES)
+    steps, tops = range(grid.rows // LANES), range(0, grid.columns, LANES)
     pairs: dict[tuple[int, int], SSAValue] = {}
-    for step, top in [(n, top) for n in reversed(range(steps)) for top in tops]:
+    for step, top in product(reversed(steps), tops):
         at = c.emit.plus(tile.row, step * LANES), _word(c, tile.column, top, 2)
         words = _transposed(c, surface, at, LANES // 2, hints, i32)
         packed = _as_packed(c, words, surface.element, 2)
         pairs[step, top] = c.emit.insert(vector.TransposeOp(packed, [2, 0, 1]))
     parts = [
         c.emit.insert(vector.ExtractOp(pairs[step, top], [half]))
-        for top in tops
-        for half in (0, 1)
-        for step in range(steps)
+        for top, half, step in product(tops, (0, 1), steps)
     ]
-    return MmaOperand(Form.PARTED, parts, steps)
+    return MmaOperand(Form.PARTED, parts, len(steps))
 
 
 def load_transposed(
