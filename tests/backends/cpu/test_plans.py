@@ -112,6 +112,24 @@ def test_copied_rows_are_an_odd_number_of_lines_apart(dtype: str) -> None:
             assert row >= k
 
 
+@pytest.mark.parametrize("tile", [(16, 512), (16, 1024), (24, 4096), (32, 2048)])
+@pytest.mark.parametrize("dtype", ["f32", "bf16", "f64"])
+@pytest.mark.parametrize("name", MACHINES)
+def test_rows_of_c_do_not_share_sets_where_b_is_streamed(
+    name: str, dtype: str, tile: tuple[int, int]
+) -> None:
+    target = described(name)
+    plan = choose_blocking(target, dtype, *tile)
+    if not plan.is_low:
+        return
+    l1, size = target.machine.l1, plan.arithmetic.accumulator_bytes
+    starts = np.arange(plan.block_m) * plan.ldc * size // LINE
+    _, rows_of_set = np.unique(
+        starts % (l1.size // l1.ways // LINE), return_counts=True
+    )
+    assert rows_of_set.max() <= l1.ways // 2
+
+
 def text_of(plan: Blocking) -> str:
     stream = StringIO()
     Printer(stream).print_attribute(PlanAttr(plan))
