@@ -31,7 +31,7 @@ L_PROCESS, L_LATEST, L_SLOW, L_GRID, L_RECORDED, LAUNCH_WORDS = 0, 1, 2, 3, 6, 7
     C_DONE,
     C_REST,
     C_RESTS,
-    C_NAMES,  # how many, and at which word their records are
+    C_NAMES,  # how many, and the object of bytes that has their records
     C_NAMES_AT,
     C_KEY,  # of the shapes of arrays; 0: any
     CALL_WORDS,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from types import BuiltinFunctionType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from xetl.runtime import native_calls as layout
 from xetl.runtime.arrays import plain_values
@@ -77,7 +77,7 @@ class Shortcuts:
 
     def __init__(self) -> None:
         # One item, which is replaced as a whole: readers hold Python's lock only.
-        self._latest: list[tuple[bytes, tuple[Shortcut, ...]]] = [_NONE]
+        self._latest: list[_Latest] = [_NONE]
 
     @property
     def known(self) -> tuple[Shortcut, ...]:
@@ -96,19 +96,20 @@ class Shortcuts:
             new: a call that succeeded.
             most: how many are kept.
         """
+        _, known, records = self._latest[0]
         kept = [
-            old
-            for old in self.known
+            (old, record)
+            for old, record in zip(known, records)
             if (old.fast, old.given, old.state) != (new.fast, new.given, new.state)
             or old.keywords.keys() != new.keywords.keys()
         ]
-        known = (new, *kept)[:most]
-        self._latest[0] = _as_words(known), known
+        self._latest[0] = _as_item([(new, _record_of(new)), *kept][:most])
 
     def forget(self, old: Shortcut) -> None:
         """Forget one of them."""
-        known = tuple(each for each in self.known if each is not old)
-        self._latest[0] = _as_words(known), known
+        _, known, records = self._latest[0]
+        pairs = zip(known, records)
+        self._latest[0] = _as_item([pair for pair in pairs if pair[0] is not old])
 
     def clear(self) -> None:
         """Forget them all."""
@@ -156,7 +157,20 @@ class Shortcuts:
         return REFUSED, None
 
 
-_NONE = bytes(8), ()
+class _Record(NamedTuple):
+    """A call as native code reads it.
+
+    Attributes:
+        words: see `xetl.runtime.native_calls`; none: the entry is not native.
+        names: the words of its keywords, to which those words point.
+    """
+
+    words: bytes
+    names: bytes
+
+
+_Latest: TypeAlias = tuple[bytes, tuple[Shortcut, ...], tuple[_Record, ...]]
+_NONE: _Latest = (bytes(8), (), ())
 _WORD = (1 << 64) - 1
 
 
@@ -210,25 +224,30 @@ def entry_table(fast: object) -> int | None:
     return id(fast.__self__)
 
 
-def _as_words(known: Sequence[Shortcut]) -> bytes:
-    """Those whose entries are native, for native code (`xetl.runtime.native_calls`)."""
-    tables = [entry_table(each.fast) for each in known]
-    usable = [(table, each) for table, each in zip(tables, known) if table is not None]
-    words, names = [len(usable)], list[int]()
-    for table, each in usable:
-        record = [0] * layout.CALL_WORDS
-        record[layout.C_ENTRY] = table
-        record[layout.C_GIVEN] = each.given
-        record[layout.C_STATE] = id(each.state)
-        record[layout.C_UNCHANGED] = 0 if each.unchanged is None else id(each.unchanged)
-        record[layout.C_DONE] = id(each.done)
-        record[layout.C_REST] = id(each.rest)
-        record[layout.C_RESTS] = len(each.rest)
-        record[layout.C_NAMES] = len(each.keywords)
-        record[layout.C_KEY] = each.key
-        record[layout.C_NAMES_AT] = 1 + len(usable) * layout.CALL_WORDS + len(names)
-        words += record
-        for name, value in each.keywords.items():
-            place = -1 if name in OPTIONS else each.names.index(name)
-            names += [id(name), place, id(value)]
-    return struct.pack(f"<{len(words) + len(names)}q", *words, *names)
+def _as_item(kept: Sequence[tuple[Shortcut, _Record]]) -> _Latest:
+    known, records = tuple(call for call, _ in kept), tuple(each for _, each in kept)
+    usable = [each.words for each in records if each.words]
+    return struct.pack("<q", len(usable)) + b"".join(usable), known, records
+
+
+def _record_of(call: Shortcut) -> _Record:
+    table = entry_table(call.fast)
+    if table is None:
+        return _Record(b"", b"")
+    names = list[int]()
+    for name, value in call.keywords.items():
+        place = -1 if name in OPTIONS else call.names.index(name)
+        names += [id(name), place, id(value)]
+    kept = struct.pack(f"<{len(names)}q", *names)
+    record = [0] * layout.CALL_WORDS
+    record[layout.C_ENTRY] = table
+    record[layout.C_GIVEN] = call.given
+    record[layout.C_STATE] = id(call.state)
+    record[layout.C_UNCHANGED] = 0 if call.unchanged is None else id(call.unchanged)
+    record[layout.C_DONE] = id(call.done)
+    record[layout.C_REST] = id(call.rest)
+    record[layout.C_RESTS] = len(call.rest)
+    record[layout.C_NAMES] = len(call.keywords)
+    record[layout.C_NAMES_AT] = id(kept)
+    record[layout.C_KEY] = call.key
+    return _Record(struct.pack(f"<{len(record)}q", *record), kept)

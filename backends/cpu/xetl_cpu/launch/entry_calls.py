@@ -161,7 +161,7 @@ def _emit_attempt(module: Any) -> Any:
     named = code.word(names, layout.OB_SIZE // 8)
     code.refuse_if(code.is_(named, "!=", code.word(record, calls.C_NAMES)))
     code.call_at(code.word(process, layout.P_INCREF), VOID, [latest])
-    args = [table, latest, objects, given, names, record]
+    args = [table, objects, given, names, record]
     checked = code.call(_emit_ordered(module), args)
     code.release(process, latest)
     code.ret(checked)
@@ -173,8 +173,8 @@ def _emit_attempt(module: Any) -> Any:
 
 def _emit_ordered(module: Any) -> Any:
     """The rest of an attempt, while its record cannot be freed."""
-    code = EntryCode(module, "ordered", PTR, [PTR, PTR, PTR, I64, PTR, PTR])
-    table, latest, objects, given, names, record = code.args
+    code = EntryCode(module, "ordered", PTR, [PTR, PTR, I64, PTR, PTR])
+    table, objects, given, names, record = code.args
     process = code.pointer(table, calls.L_PROCESS)
     _check_unchanged(code, process, code.pointer(record, calls.C_UNCHANGED))
     behind = code.add(given, 3)
@@ -185,7 +185,7 @@ def _emit_ordered(module: Any) -> Any:
     rest = code.at(code.pointer(record, calls.C_REST), layout.TUPLE_ITEMS)
     further = code.element(ordered, behind, 1)
     _copy(code, rest, code.word(record, calls.C_RESTS), further)
-    known = code.element(_words(code, latest), code.word(record, calls.C_NAMES_AT), 1)
+    known = code.at(code.pointer(record, calls.C_NAMES_AT), layout.BYTES_VALUE)
     _put_named(code, names, known, code.element(objects, given, 1), further)
     entry = code.at(code.pointer(record, calls.C_ENTRY), layout.BYTES_VALUE)
     done = call_entry(code, entry, ordered, count)
