@@ -11,7 +11,10 @@
     }
 
 Why: a row that is shorter than a vector costs as much as one that is as long as
-several, and a column of one element is gathered and scattered.
+several, and a column of one element is gathered and scattered.  Rows of 64 elements
+and more become up to 256 long, by a number known at run time: what is done once for a
+row of four vectors still counts in L2 (256 x 256 in f32 by 64 x 64, an addition on Zen
+5: 5.1 us, then 4.2).
 
 Programs of a product become tasks, for the user's tile is no cache block:
 
@@ -78,6 +81,9 @@ _MOST = 1 << 15
 _ROWS = _COLUMNS = 256
 """Of a task: wider blocks gain nothing (`benchmarks/gemm.py --part tiles`)."""
 
+_ROW_TASKS = 2
+"""For each of several threads at least, of rows that become longer."""
+
 _PIECE = 512
 """Bytes of a row of a tile of B, at least: a task that packs B itself takes as many."""
 
@@ -124,13 +130,18 @@ def _grow(loop: scf.ParallelOp, number: BlockArgument) -> None:
     wide = [n for n, t in zip(sizes, slices.matrices) if slices.lies_along(t)]
     if max(wide, default=0) < max(sizes, default=1):
         return
-    times = min(_WIDTH // extent, _MOST // max(sizes))
+    is_long = extent >= _WIDTH  # two stores might share a value, which is in L1 now
+    width = _COLUMNS if is_long and len(slices.stores) == 1 else _WIDTH
+    times = min(width // extent, _MOST // max(sizes))
     if times > 1:
         text = f"{times} neighbours run as one: {extent * times} instead of {extent}"
         for store in slices.stores:
-            remark(store, "programs", text)
+            remark(store, "programs", f"up to {text}" if is_long else text)
+        some = _share(loop, _Task(times, _ROW_TASKS)) if is_long else times
         slices.grow(times)
-        spread(loop, number, slices, times)
+        spread(loop, number, slices, some)
+        if not is_long:
+            _grow(loop, number)
 
 
 class _Task(NamedTuple):
