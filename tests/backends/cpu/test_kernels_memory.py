@@ -157,6 +157,26 @@ def test_atomic_additions_of_many_programs() -> None:
 
 
 @xetile.kernel
+def counted(X, Counts, R: constexpr, C: constexpr):
+    place = [xetile.program_id(0) * R, xetile.program_id(1) * C]
+    i = xetile.load_tile(xetile.init_tile(X, place, (R, C)))
+    xetile.atomic_rmw_tile("add", i + 1, xetile.init_tile(Counts, i))
+
+
+@pytest.mark.parametrize("tile", [(1, 32), (2, 32), (4, 2), (3, 5), (8, 1)])
+@pytest.mark.parametrize("shape", [(1, 64), (1, 65), (4, 31), (7, 2), (9, 130)])
+def test_atomics_behind_the_end_of_what_they_load(tile: Any, shape: Any) -> None:
+    """Elements of the padding are counted as well: they are zeros."""
+    x = np.random.default_rng(0).integers(-1, 7, shape).astype(np.int32)
+    grid = tuple(-(-n // t) for n, t in zip(shape, tile))
+    padded = np.zeros([t * g for t, g in zip(tile, grid)], np.int32)
+    padded[: shape[0], : shape[1]] = x
+    out = agree(counted, grid, x, np.zeros(6, np.int32), R=tile[0], C=tile[1])
+    wanted = np.bincount(padded[(padded >= 0) & (padded < 6)], minlength=6)
+    same(out[1], (wanted * np.arange(1, 7)).astype(np.int32))
+
+
+@xetile.kernel
 def old_values(X, Y, Z):
     v = xetile.load_tile(xetile.init_tile(Y, [0, 0], (5, 20)))
     t = xetile.init_tile(X, [-1, 3], (5, 20))

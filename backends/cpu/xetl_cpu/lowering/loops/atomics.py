@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from xdsl.ir import SSAValue
 
@@ -12,8 +13,9 @@ from xetl.dialects.xetile import AtomicRmwTileOp
 from xetl.ir.builder import Builder
 from xetl.transforms.diagnostics import remark
 from xetl_cpu.dialect import CompareAndSwapOp
+from xetl_cpu.lowering.loops.chunks import chunk_at, over_chunks
 from xetl_cpu.lowering.loops.evaluate import Evaluator, scatter_lanes
-from xetl_cpu.lowering.loops.nest import COLUMNS, At, open_nest
+from xetl_cpu.lowering.loops.nest import At
 from xetl_cpu.lowering.loops.state import (
     Buffer,
     ScatterTile,
@@ -31,23 +33,27 @@ def atomic_rmw(state: State, op: AtomicRmwTileOp) -> None:
     rows, cols = shape_of(op.value)
     remark(op, "loop", f"{rows} x {cols} elements, one after the other")
     old = _zeroed(state, op) if any(True for _ in op.result.uses) else None
-    nest = open_nest(op, rows, cols, 1)
-    ev, inner = Evaluator(state, nest), nest.places[2]
-    at = At(nest.outer, nest.inner, COLUMNS, 1)
-    # Both before the branch: what they emit must be seen behind it as well.
-    value = ev.eval(op.value, at)
-    expected = None if op.expected is None else ev.eval(op.expected, at)
-    active, base, indices = _target(state, ev, op, at)
-    inside = inner.when(active)
-    if expected is None:
-        found = _update(inside, op.kind.data, value, base, indices)
-    else:
-        found = inside.insert(CompareAndSwapOp(expected, value, base, indices))
+
+    def body(ev: Evaluator, _: Sequence[SSAValue]) -> list[SSAValue]:
+        at = chunk_at(ev)
+        # Both before the branch: what they emit must be seen behind it as well.
+        value = ev.eval(op.value, at)
+        expected = None if op.expected is None else ev.eval(op.expected, at)
+        active, base, indices = _target(state, ev, op, at)
+        inside = ev.nest.places[2].when(active)
+        if expected is None:
+            found = _update(inside, op.kind.data, value, base, indices)
+        else:
+            found = inside.insert(CompareAndSwapOp(expected, value, base, indices))
+        if old is not None:
+            where = [at.row] if old.is_column else [at.row, at.col]
+            place = [inside.index(i) for i in where]
+            inside.add(memref.StoreOp(found, old.memref, place))
+        return []
+
+    over_chunks(replace(state, lanes=1), op, (rows, cols), body)
     if old is not None:
-        where = [at.row] if old.is_column else [at.row, at.col]
-        inside.add(memref.StoreOp(found, old.memref, [inside.index(i) for i in where]))
         state.buffers[op.result] = old
-    nest.close()
 
 
 def _update(

@@ -209,14 +209,7 @@ class Evaluator:
             return self.block_row(where, at, row_of_block)
         row, col = self.nest.plus(at.row, tile.row), self.nest.plus(at.col, tile.col)
         build = self.nest.at(row, col)
-        is_whole = self.is_within(tile, at)
-        if not is_whole and self.is_whole(tile, at):
-            is_whole = True
-            if self.inside is not None:
-                self.inside[id(matrix.memref), _key(tile.row), _key(tile.col)] = tile
-            else:
-                self._limit(tile, self.row_limit(matrix, row), at.row)
-        if is_whole:
+        if self._is_unmasked(tile, at, row):
             type_ = row_type(element, lanes)
             indices = [build.index(row), build.index(col)]
             return build.insert(vector.LoadOp(matrix.memref, indices, type_))
@@ -234,13 +227,22 @@ class Evaluator:
         indices = [build.index(row), build.index(col)]
         return build.insert(vector.MaskedloadOp(matrix.memref, indices, mask, padding))
 
-    def _limit(self, tile: TileAt, limit: Index, row: Index) -> None:
-        """Note how far a tile's matrix lets the loop go without masks."""
-        outside, key = self.nest.at(row), _key(tile.col)
+    def _is_unmasked(self, tile: TileAt, at: At, row: Index) -> bool:
+        """Whether a load from a row needs no mask; it is noted where that holds."""
+        if self.is_within(tile, at):
+            return True
+        if not self.is_whole(tile, at):
+            return False
+        key = _key(tile.col)
+        if self.inside is not None:
+            self.inside[id(tile.matrix.memref), _key(tile.row), key] = tile
+            return True
+        limit, outside = self.row_limit(tile.matrix, row), self.nest.at(at.row)
         self.limits[_key(limit), key] = outside.minus(limit, tile.col)
         if not tile.non_negative and key not in self.starts:
             first = self.nest.places[0]
             self.starts[key] = first.maximum(first.minus(0, tile.col), 0)
+        return True
 
     def block_row(
         self, key: object, at: At, load: Callable[[Index, Index], SSAValue]
@@ -260,11 +262,13 @@ class Evaluator:
         matrix = tile.matrix
         row, col = self.nest.plus(at.row, tile.row), self.nest.plus(at.col, tile.col)
         build = self.nest.at(row, col)
+        load = memref.LoadOp(matrix.memref, [build.index(row), build.index(col)])
+        if self._is_unmasked(tile, at, row):
+            return build.insert(load)
         fits = [
             build.compare("ult", index, size)
             for index, size in ((row, matrix.rows), (col, matrix.cols))
         ]
-        load = memref.LoadOp(matrix.memref, [build.index(row), build.index(col)])
         there = Block([load, scf.YieldOp(load.result)])
         outside = Block([scf.YieldOp(padding)])
         condition = build.both(*fits)
