@@ -187,3 +187,59 @@ func.func @rounded_later(%x: f32, %h: f16) -> (f32, f32, f16) {
   %w = arith.truncf %v : f32 to f16
   return %r, %t, %w : f32, f32, f16
 }
+
+// A loop says that its counter is in the bounds, and so does a condition around.
+// CHECK-LABEL: @known_bounds
+// CHECK-NOT:   ult
+// CHECK:       return
+func.func @known_bounds(%n: index, %m: index, %x: index, %M: memref<?xi1>) {
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  scf.for %i = %zero to %n step %one {
+    %a = arith.cmpi ult, %i, %n : index
+    memref.store %a, %M[%zero] : memref<?xi1>
+    %low = arith.cmpi sge, %x, %zero : index
+    %high = arith.cmpi slt, %x, %n : index
+    %both = arith.andi %low, %high : i1
+    scf.if %both {
+      %b = arith.cmpi ult, %x, %n : index
+      memref.store %b, %M[%one] : memref<?xi1>
+    }
+  }
+  return
+}
+
+// Neither is known where the counter may be negative, or may reach another end; nor
+// where a condition says half of it, or the opposite.
+// CHECK-LABEL:   @unknown_bounds
+// CHECK-COUNT-5: arith.cmpi ult
+// CHECK:         return
+func.func @unknown_bounds(%n: index, %m: index, %x: index, %M: memref<?xi1>) {
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %below = arith.constant -1 : index
+  %most = arith.maxsi %m, %n : index
+  scf.for %i = %below to %n step %one {
+    %a = arith.cmpi ult, %i, %n : index
+    memref.store %a, %M[%zero] : memref<?xi1>
+  }
+  scf.for %i = %zero to %most step %one {
+    %a = arith.cmpi ult, %i, %n : index
+    memref.store %a, %M[%zero] : memref<?xi1>
+    %low = arith.cmpi sge, %x, %zero : index
+    %high = arith.cmpi slt, %x, %n : index
+    scf.if %low {
+      %b = arith.cmpi ult, %x, %n : index
+      memref.store %b, %M[%one] : memref<?xi1>
+    }
+    %both = arith.andi %low, %high : i1
+    scf.if %both {
+      %c = arith.cmpi ult, %i, %n : index
+      memref.store %c, %M[%one] : memref<?xi1>
+    } else {
+      %d = arith.cmpi ult, %x, %n : index
+      memref.store %d, %M[%one] : memref<?xi1>
+    }
+  }
+  return
+}

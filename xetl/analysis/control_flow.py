@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from xetl.dialects.memref_layout import constant_index
-from xetl.dialects.upstream import scf
+from xetl.dialects.upstream import arith, scf
 
 
 def yielded(block: Block) -> Sequence[SSAValue]:
@@ -99,3 +99,37 @@ def constant_trips(loop: scf.ForOp) -> int | None:
     if lower is None or upper is None or step is None or step <= 0:
         return None
     return max(0, -(-(upper - lower) // step))
+
+
+def is_known_below(x: SSAValue, n: SSAValue, op: Operation) -> bool:
+    """Whether ``0 <= x < n`` where ``op`` stands: a loop or conditions say so."""
+    facts = set[str]()
+    if isinstance(x, BlockArgument) and x.index == 0:
+        loop = x.block.parent_op()
+        if isinstance(loop, scf.ForOp):
+            facts |= {"slt"} if loop.upper_bound is n else set()
+            facts |= {"sge"} if _is_positive(loop.lower_bound) else set()
+    inner: Operation | None = op
+    while inner is not None and not {"sge", "slt"} <= facts:
+        region, inner = inner.parent_region(), inner.parent_op()
+        if isinstance(inner, scf.IfOp) and region is inner.then_region:
+            facts.update(_facts(inner.condition, x, n))
+    return {"sge", "slt"} <= facts
+
+
+def _facts(condition: SSAValue, x: SSAValue, n: SSAValue) -> Iterator[str]:
+    """``sge``: a condition says that x is not negative; ``slt``: that it is below n."""
+    op = condition.owner
+    if isinstance(op, arith.AndiOp):
+        for each in op.operands:
+            yield from _facts(each, x, n)
+    elif isinstance(op, arith.CmpiOp) and op.lhs is x:
+        name = op.predicate_name
+        if (name == "sge" and _is_positive(op.rhs)) or (name == "slt" and op.rhs is n):
+            yield name
+
+
+def _is_positive(value: SSAValue) -> bool:
+    """Whether it is a constant from 0 on."""
+    number = constant_index(value)
+    return number is not None and number >= 0

@@ -19,6 +19,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from xetl.analysis.control_flow import is_known_below
 from xetl.dialects.base import element_type, memref_type
 from xetl.dialects.kinds_of_types import is_dense, is_vector
 from xetl.dialects.literals import make_splat, splat_value, with_type, wrap
@@ -199,11 +200,13 @@ COMPARISONS: dict[str, Callable[[int, int], bool]] = {
 
 
 def fold_compare(op: arith.CmpiOp | index.CmpOp) -> Folded:
-    """Integer comparisons: both known, or both the same."""
+    """Integer comparisons: both known, or both the same; bounds that hold anyway."""
     name = op.predicate_name
     compare = COMPARISONS[name[-2:]]
     if op.lhs is op.rhs:
         return make_splat(int(compare(0, 0)), op.result.type)
+    if name == "ult" and is_known_below(op.lhs, op.rhs, op):
+        return make_splat(1, op.result.type)
     left, right = integer_of(op.lhs), integer_of(op.rhs)
     if left is None or right is None:
         return None
