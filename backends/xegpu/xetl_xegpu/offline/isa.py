@@ -131,3 +131,24 @@ def measure(artifact: Artifact) -> Mapping[str, object]:
         "instructions": count(compiled.assembly[fast.name]).instructions,
         "subgroups": facts.lanes // find_device(facts.target).subgroup_size,
     }
+
+
+_JUMP = re.compile(r"\b(?:jmpi|while|goto|brd)\b.*?\b(L\d+)\b")
+_LABEL = re.compile(r"^(L\d+):")
+
+
+def loops(assembly: str) -> list[IsaCounts]:
+    """The innermost loops of one kernel, in order: from a label to the jump back."""
+    lines = assembly.splitlines()
+    labels: dict[str, int] = {}
+    found: list[tuple[int, int]] = []
+    for number, line in enumerate(lines):
+        label = _LABEL.match(line)
+        if label is not None:
+            labels[label[1]] = number
+        jump = _JUMP.search(line)
+        if jump is not None and jump[1] in labels:
+            start = labels[jump[1]]
+            if not any(start <= first for first, _ in found):
+                found.append((start, number + 1))
+    return [count("\n".join(lines[start:end])) for start, end in found]

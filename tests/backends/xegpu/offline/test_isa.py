@@ -1,7 +1,6 @@
 """What is counted in a disassembly."""
 
-from tests.backends.xegpu.offline.compiling import loops
-from xetl_xegpu.offline.isa import count
+from xetl_xegpu.offline.isa import count, loops
 
 # Lines as ocloc 26.27 prints them for pvc.
 KERNEL = """\

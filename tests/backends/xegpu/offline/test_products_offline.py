@@ -6,10 +6,11 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tests.backends.xegpu.offline.compiling import compiled, lanes_of, loops
+from tests.backends.xegpu.offline.compiling import compiled, lanes_of
 from tests.backends.xegpu.offline.hand_made import HAS_OCLOC, REASON
 from xetl import xetile
 from xetl.xetile import cdiv, constexpr, f32
+from xetl_xegpu.offline.isa import loops
 
 pytestmark = pytest.mark.skipif(not HAS_OCLOC, reason=REASON)
 WG = xetile.wg_map(sg_layout=[8, 4], sg_data=[32, 64])

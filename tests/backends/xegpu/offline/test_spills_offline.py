@@ -4,7 +4,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tests.backends.xegpu.offline.compiling import compiled, lanes_of, loops
+from tests.backends.xegpu.offline.compiling import compiled, lanes_of
 from tests.backends.xegpu.offline.hand_made import HAS_OCLOC, REASON
 from xetl import xetile
 from xetl.ops.attention_kernel import attention as ready_made
@@ -14,7 +14,7 @@ from xetl.ops.product import gelu, product
 from xetl.ops.softmaxes import softmax_folded_rows, softmax_rows
 from xetl.xetile import constexpr, f32
 from xetl_xegpu.launch.repitching import copy_rows
-from xetl_xegpu.offline.isa import count
+from xetl_xegpu.offline.isa import count, loops
 
 pytestmark = pytest.mark.skipif(not HAS_OCLOC, reason=REASON)
 BF16 = ml_dtypes.bfloat16
