@@ -100,7 +100,8 @@ class Shortcuts:
         kept = [
             (old, record)
             for old, record in zip(known, records)
-            if (old.fast, old.given, old.state) != (new.fast, new.given, new.state)
+            if old.fast != new.fast
+            or (old.given, old.state) != (new.given, new.state)
             or old.keywords.keys() != new.keywords.keys()
         ]
         self._latest[0] = _as_item([(new, _record_of(new)), *kept][:most])
