@@ -28,32 +28,32 @@ _INTRINSICS = {
 }
 _DEFINED = {math.AbsiOp: "abs", math.CtlzOp: "ctlz", math.CttzOp: "cttz"}
 _FUNCTIONS = {
-    math.ExpOp: "exp",
-    math.Exp2Op: "exp2",
-    math.LogOp: "log",
-    math.Log2Op: "log2",
-    math.TanhOp: "tanh",
-    math.ErfOp: "erf",
-    math.SinOp: "sin",
-    math.CosOp: "cos",
-    math.PowfOp: "pow",
-}
-_LIBRARY = {
     math.AcosOp: "acos",
-    math.AcoshOp: "acosh",
     math.AsinOp: "asin",
-    math.AsinhOp: "asinh",
     math.AtanOp: "atan",
-    math.AtanhOp: "atanh",
     math.Atan2Op: "atan2",
     math.CbrtOp: "cbrt",
+    math.CosOp: "cos",
     math.CoshOp: "cosh",
-    math.ErfcOp: "erfc",
+    math.ErfOp: "erf",
+    math.ExpOp: "exp",
+    math.Exp2Op: "exp2",
     math.Expm1Op: "expm1",
+    math.LogOp: "log",
     math.Log10Op: "log10",
     math.Log1pOp: "log1p",
+    math.Log2Op: "log2",
+    math.PowfOp: "pow",
+    math.SinOp: "sin",
     math.SinhOp: "sinh",
     math.TanOp: "tan",
+    math.TanhOp: "tanh",
+}
+_LIBRARY = {
+    math.AcoshOp: "acosh",
+    math.AsinhOp: "asinh",
+    math.AtanhOp: "atanh",
+    math.ErfcOp: "erfc",
 }
 FUNCTIONS: dict[Any, str] = {**_FUNCTIONS, **_LIBRARY}
 """What the elementary functions are called in C."""

@@ -25,9 +25,20 @@ TRUE = {
     "rsqrt": lambda x: 1 / np.sqrt(x),
     "sin": np.sin,
     "cos": np.cos,
+    "tan": np.tan,
+    "asin": np.arcsin,
+    "acos": np.arccos,
+    "atan": np.arctan,
+    "expm1": np.expm1,
+    "log1p": np.log1p,
+    "log10": np.log10,
+    "sinh": np.sinh,
+    "cosh": np.cosh,
+    "cbrt": np.cbrt,
 }
 LIMIT = {"exp": 2, "exp2": 2, "rsqrt": 2, "log": 3, "log2": 4, "tanh": 4, "erf": 4}
-LIMIT |= {"sin": 3, "cos": 3}
+LIMIT |= {"sin": 3, "cos": 3, "tan": 5, "asin": 4, "acos": 4, "atan": 3}
+LIMIT |= {"expm1": 3, "log1p": 6, "log10": 2, "sinh": 6, "cosh": 6, "cbrt": 1}
 inf, nan = np.inf, np.nan
 SPECIAL = {
     "exp": [
@@ -72,6 +83,32 @@ SPECIAL = {
     "rsqrt": [(0, inf), (4, 0.5), (inf, 0), (-1, nan), (nan, nan)],
     "sin": [(0, 0), (-0.0, -0.0), (inf, nan), (-inf, nan), (nan, nan)],
     "cos": [(0, 1), (-0.0, 1), (inf, nan), (-inf, nan), (nan, nan)],
+    "tan": [(0, 0), (-0.0, -0.0), (inf, nan), (-inf, nan), (nan, nan)],
+    "asin": [(0, 0), (-0.0, -0.0), (1.5, nan), (-inf, nan), (nan, nan)],
+    "acos": [(1, 0), (1.5, nan), (-inf, nan), (nan, nan)],
+    "atan": [(0, 0), (-0.0, -0.0), (nan, nan)],
+    "expm1": [(0, 0), (-0.0, -0.0), (inf, inf), (-inf, -1), (nan, nan), (1e4, inf)],
+    "log1p": [
+        (0, 0),
+        (-0.0, -0.0),
+        (-1, -inf),
+        (inf, inf),
+        (-inf, nan),
+        (-2, nan),
+        (nan, nan),
+    ],
+    "log10": [(0, -inf), (-0.0, -inf), (inf, inf), (-1, nan), (nan, nan)]
+    + [(10**n, n) for n in range(11)],
+    "sinh": [(0, 0), (-0.0, -0.0), (inf, inf), (-inf, -inf), (nan, nan)],
+    "cosh": [(0, 1), (-0.0, 1), (inf, inf), (-inf, inf), (nan, nan)],
+    "cbrt": [
+        (0, 0),
+        (-0.0, -0.0),
+        (inf, inf),
+        (-inf, -inf),
+        (nan, nan),
+        *[(n**3, n) for n in range(-40, 40) if n],
+    ],
 }
 
 
@@ -240,6 +277,24 @@ def test_pow_of_special_values(target_name, dtype):
     assert np.array_equal(got, want, equal_nan=True)
     kept = ~np.isnan(want)
     assert np.array_equal(np.signbit(got[kept]), np.signbit(want[kept]))
+
+
+@pytest.mark.parametrize("target_name", TARGETS)
+@pytest.mark.parametrize("dtype", NUMPY)
+def test_atan2(target_name, dtype):
+    kind, x = NUMPY[dtype], inputs(dtype)
+    y = np.random.default_rng(1).permutation(x)
+    ends = [0, 1, 2.5, 1e-30, 1e30, np.finfo(kind).max, np.finfo(kind).tiny, inf, nan]
+    few = np.array([*ends, *(-each for each in ends)], kind)
+    x, y = np.append(x, np.repeat(few, len(few))), np.append(y, np.tile(few, len(few)))
+    want = np.arctan2(y.astype(np.longdouble), x.astype(np.longdouble))
+    for lanes in every_lane_count(dtype, target_name):
+        got = apply(compiled(target_name, "atan2", dtype, lanes), dtype, y, x)
+        error = ulp_error(got, want)
+        worst = int(np.argmax(error))
+        assert error[worst] <= 4, (lanes, y[worst], x[worst], got[worst])
+        kept = ~np.isnan(want)
+        assert np.array_equal(np.signbit(got[kept]), np.signbit(want[kept])), lanes
 
 
 @pytest.mark.slow

@@ -9,8 +9,10 @@ from typing import Any
 from xetl_cpu.llvm import Builder, Function, Module, Value, begin, element_type, vector
 from xetl_cpu.targets import Target
 from xetl_cpu.vector_math.exponentials import erf, exp, exp2, log, log2, power, tanh
+from xetl_cpu.vector_math.hyperbolic import cbrt, cosh, expm1, log1p, log10, sinh
+from xetl_cpu.vector_math.inverses import acos, asin, atan, atan2
 from xetl_cpu.vector_math.lanes import FORMATS, Lanes
-from xetl_cpu.vector_math.trigonometry import cos, sin
+from xetl_cpu.vector_math.trigonometry import cos, sin, tan
 
 
 def _rsqrt(lanes: Lanes, x: Value) -> Value:
@@ -18,25 +20,24 @@ def _rsqrt(lanes: Lanes, x: Value) -> Value:
     return lanes.div(1.0, lanes.sqrt(x))
 
 
+_FORMULAS = (
+    *(acos, asin, atan, atan2, cbrt, cos, cosh, erf, exp, exp2),
+    *(expm1, log, log10, log1p, log2, sin, sinh, tan, tanh),
+)
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "cos": cos,
-    "erf": erf,
-    "exp": exp,
-    "exp2": exp2,
-    "log": log,
-    "log2": log2,
+    **{formula.__name__: formula for formula in _FORMULAS},
     "pow": power,
     "rsqrt": _rsqrt,
-    "sin": sin,
-    "tanh": tanh,
 }
-"""The formulas by name; each takes the lanes and one value (``pow``: two)."""
+"""The formulas by name; each takes the lanes and one value, or two."""
+
+BINARY = "atan2", "pow"
 
 
 def emit_math(
     module: Module, target: Target, name: str, dtype: str, lanes: int
 ) -> Function:
-    """Get or create ``<lanes x dtype> name(<lanes x dtype>)``; ``pow`` takes two.
+    """Get or create ``<lanes x dtype> name(<lanes x dtype>)``; `BINARY` take two.
 
     One lane means scalars.  Any power of two may be asked for: more lanes than a
     register holds are done register by register.
@@ -49,7 +50,7 @@ def emit_math(
         lanes: a power of two.
     """
     label = f"xetl_{name}_{dtype}x{lanes}_{target.name}"
-    inputs = ("x", "y") if name == "pow" else ("x",)
+    inputs = ("x", "y") if name in BINARY else ("x",)
     type_ = vector(element_type(dtype), lanes)
     function, builder = begin(module, label, [(x, type_) for x in inputs], type_)
     if builder is None:

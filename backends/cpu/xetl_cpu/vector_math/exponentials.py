@@ -64,11 +64,17 @@ def tanh(lanes: Lanes, x: Value) -> Value:
     size = lanes.absolute(x)
     limit = _TANH_IS_ONE[name]
     size = lanes.select(lanes.compare(">", size, limit), limit, size)
-    n, r = _reduce(lanes, lanes.add(size, size))
-    fraction = lanes.fma(lanes.mul(r, r), lanes.polynomial(r, EXP[name]), r)
-    power = lanes.power_of_two(n)
-    e = lanes.fma(power, fraction, lanes.sub(power, 1.0))
+    e = exp_minus_one(lanes, lanes.add(size, size))
     return lanes.copysign(lanes.div(e, lanes.add(e, 2.0)), x)
+
+
+def exp_minus_one(lanes: Lanes, x: Value) -> Value:
+    """exp(x) - 1 where exp(x) is a normal number, accurate near 0."""
+    n, r = _reduce(lanes, x)
+    tail = lanes.polynomial(r, EXP[lanes.format.name])
+    fraction = lanes.fma(lanes.mul(r, r), tail, r)
+    power = lanes.power_of_two(n)
+    return lanes.fma(power, fraction, lanes.sub(power, 1.0))
 
 
 def _reduce(lanes: Lanes, x: Value) -> tuple[Value, Value]:
@@ -84,14 +90,14 @@ def log(lanes: Lanes, x: Value) -> Value:
     exponent, m = split(lanes, x)
     high, low = LN2_PARTS[lanes.format.name]
     result = lanes.fma(exponent, low, _log_near_one(lanes, m))
-    return _log_special(lanes, x, lanes.fma(exponent, high, result))
+    return log_special(lanes, x, lanes.fma(exponent, high, result))
 
 
 def log2(lanes: Lanes, x: Value) -> Value:
     """Within 4 ulp; exact for powers of two; special values as for ``log``."""
     exponent, m = split(lanes, x)
     result = lanes.fma(_log_near_one(lanes, m), LOG2E, exponent)
-    return _log_special(lanes, x, result)
+    return log_special(lanes, x, result)
 
 
 def split(lanes: Lanes, x: Value) -> tuple[Value, Value]:
@@ -132,7 +138,8 @@ def _log_near_one(lanes: Lanes, m: Value) -> Value:
     return lanes.fma(s, tail, lanes.add(s, s))
 
 
-def _log_special(lanes: Lanes, x: Value, result: Value) -> Value:
+def log_special(lanes: Lanes, x: Value, result: Value) -> Value:
+    """``result``, or what a logarithm is of 0, infinity and negative numbers."""
     result = lanes.select(lanes.compare("==", x, inf), inf, result)
     result = lanes.select(lanes.compare("==", x, 0.0), -inf, result)
     return lanes.select(lanes.compare(">=", x, 0.0), result, nan)
@@ -154,7 +161,7 @@ def _power_f32(lanes: Lanes, x: Value, y: Value) -> Value:
 
 
 def _power_f64(lanes: Lanes, x: Value, y: Value) -> Value:
-    high, low = _log2_pair(lanes, x)
+    high, low = log2_pair(lanes, x)
     exponent = lanes.mul(y, high)
     rest = lanes.fma(y, high, lanes.mul(exponent, -1.0))
     rest = lanes.fma(y, low, rest)
@@ -168,7 +175,7 @@ def _power_f64(lanes: Lanes, x: Value, y: Value) -> Value:
     return lanes.scale(lanes.polynomial(r, (1.0, *EXP2["f64"])), n, is_large)
 
 
-def _log2_pair(lanes: Lanes, x: Value) -> tuple[Value, Value]:
+def log2_pair(lanes: Lanes, x: Value) -> tuple[Value, Value]:
     """log2(x) as the sum of two, for x >= 0; the second is rubbish for 0 and inf."""
     exponent, m = split(lanes, x)
     high, low = _log_pair_near_one(lanes, m)

@@ -1,4 +1,4 @@
-"""sin and cos: reduced to a quarter turn in f64, also for f32.
+"""sin, cos and tan: reduced to a quarter turn in f64, also for f32.
 
 Up to 2**30 the reduction subtracts multiples of pi / 2 in three parts with FMAs (each
 but the last is exact); beyond, the lanes go one by one through `emit_reduce_huge`,
@@ -30,7 +30,7 @@ from xetl_cpu.llvm import (
 from xetl_cpu.vector_math.coefficients import COS, HALF_PI_PARTS, SIN, TWO_OVER_PI
 from xetl_cpu.vector_math.lanes import FORMATS, Lanes
 
-__all__ = ["cos", "sin"]
+__all__ = ["cos", "sin", "tan"]
 
 _HUGE = 2.0**30
 
@@ -45,25 +45,41 @@ def cos(lanes: Lanes, x: Value) -> Value:
     return _sine(lanes, x, 1)
 
 
+def tan(lanes: Lanes, x: Value) -> Value:
+    """Within 5 ulp for every finite x; NaN for infinities."""
+    quadrant, sine, cosine = _near_zero(lanes, x)
+    is_odd = _is_odd(lanes, quadrant)
+    above = lanes.select(is_odd, lanes.mul(cosine, -1.0), sine)
+    return lanes.div(above, lanes.select(is_odd, sine, cosine))
+
+
 def _sine(lanes: Lanes, x: Value, ahead: int) -> Value:
     """The sine of x and ``ahead`` quarter turns."""
     builder = lanes.builder
-    quadrant, r = _reduce(lanes, x)
+    quadrant, sine, cosine = _near_zero(lanes, x)
     quadrant = builder.add(quadrant, lanes.integer(ahead))
+    value = lanes.bits(lanes.select(_is_odd(lanes, quadrant), cosine, sine))
+    turned = builder.shl(
+        builder.lshr(quadrant, lanes.integer(1)), lanes.integer(lanes.format.bits - 1)
+    )
+    return lanes.from_bits(builder.xor(value, turned))
+
+
+def _is_odd(lanes: Lanes, quadrant: Value) -> Value:
+    low = lanes.builder.and_(quadrant, lanes.integer(1))
+    return lanes.builder.icmp_signed("!=", low, lanes.integer(0))
+
+
+def _near_zero(lanes: Lanes, x: Value) -> tuple[Value, Value, Value]:
+    """The quadrant of x, and sine and cosine of what is left."""
+    quadrant, r = _reduce(lanes, x)
     z = lanes.mul(r, r)
     name = lanes.format.name
     tail = lanes.mul(lanes.polynomial(z, SIN[name]), z)
     # The sign of -0 would be lost in the sum.
     sine = lanes.copysign(lanes.fma(tail, r, r), r)
     tail = lanes.fma(lanes.polynomial(z, COS[name]), z, -0.5)
-    cosine = lanes.fma(tail, z, 1.0)
-    one = lanes.integer(1)
-    is_odd = builder.icmp_signed("!=", builder.and_(quadrant, one), lanes.integer(0))
-    value = lanes.bits(lanes.select(is_odd, cosine, sine))
-    turned = builder.shl(
-        builder.lshr(quadrant, one), lanes.integer(lanes.format.bits - 1)
-    )
-    return lanes.from_bits(builder.xor(value, turned))
+    return quadrant, sine, lanes.fma(tail, z, 1.0)
 
 
 def _reduce(lanes: Lanes, x: Value) -> tuple[Value, Value]:
