@@ -55,7 +55,6 @@ _FLOAT = {
     arith.SubfOp: "fsub",
     arith.MulfOp: "fmul",
     arith.DivfOp: "fdiv",
-    arith.RemfOp: "frem",
 }
 _MINMAX = {
     arith.MaximumfOp: "maximum",

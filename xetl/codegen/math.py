@@ -12,7 +12,7 @@ from typing import Any
 from xetl.codegen.arith import emits_in_f32, suffix
 from xetl.codegen.emitter import Emit, EmitTable, Emitter, emits
 from xetl.codegen.types import F32, I32, Value, declare, ll, repeated
-from xetl.dialects.upstream import math
+from xetl.dialects.upstream import arith, math
 
 _INTRINSICS = {
     math.SqrtOp: "sqrt",
@@ -28,6 +28,7 @@ _INTRINSICS = {
 }
 _DEFINED = {math.AbsiOp: "abs", math.CtlzOp: "ctlz", math.CttzOp: "cttz"}
 _FUNCTIONS = {
+    arith.RemfOp: "fmod",
     math.AcosOp: "acos",
     math.AsinOp: "asin",
     math.AtanOp: "atan",

@@ -101,10 +101,7 @@ def _is_small_float(type_: Attribute) -> bool:
 
 _log_entry = late("xetl_cpu.emit.log", "entry_of")
 
-_LIBM = frozenset({"fmod", "fmodf"}) | LIBRARY
-"""Remainders are exact: no vector code is as good, and kernels rarely need them."""
-
-IMPORTS = DEFAULT_IMPORTS | _LIBM | frozenset(FUNCTIONS)
+IMPORTS = DEFAULT_IMPORTS | {"fmod", "fmodf"} | LIBRARY | frozenset(FUNCTIONS)
 """All C functions that kernels may call."""
 
 DIALECTS = (XSMM, CPU)

@@ -1,6 +1,7 @@
-"""Elementary functions on vectors, emitted as LLVM functions: no libm is called.
+"""Elementary functions on vectors, emitted as LLVM functions.
 
-Errors are stated in units in the last place (ulp) of the true result.
+No libm is called, but by fmod, for quotients of 2**52 and more. Errors are stated in
+units in the last place (ulp) of the true result.
 """
 
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from xetl_cpu.vector_math.exponentials import erf, exp, exp2, log, log2, power, 
 from xetl_cpu.vector_math.hyperbolic import cbrt, cosh, expm1, log1p, log10, sinh
 from xetl_cpu.vector_math.inverses import acos, asin, atan, atan2
 from xetl_cpu.vector_math.lanes import FORMATS, Lanes
+from xetl_cpu.vector_math.remainder import fmod
 from xetl_cpu.vector_math.trigonometry import cos, sin, tan
 
 
@@ -22,7 +24,7 @@ def _rsqrt(lanes: Lanes, x: Value) -> Value:
 
 _FORMULAS = (
     *(acos, asin, atan, atan2, cbrt, cos, cosh, erf, exp, exp2),
-    *(expm1, log, log10, log1p, log2, sin, sinh, tan, tanh),
+    *(expm1, fmod, log, log10, log1p, log2, sin, sinh, tan, tanh),
 )
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{formula.__name__: formula for formula in _FORMULAS},
@@ -31,7 +33,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 }
 """The formulas by name; each takes the lanes and one value, or two."""
 
-BINARY = "atan2", "pow"
+BINARY = "atan2", "fmod", "pow"
 
 
 def emit_math(

@@ -127,6 +127,10 @@ class Lanes:
         """To the nearest integer, ties to even; any size."""
         return self._intrinsic("roundeven", x)
 
+    def truncate(self, x: Value) -> Value:
+        """To the next integer towards 0."""
+        return self._intrinsic("trunc", x)
+
     def sqrt(self, x: Value) -> Value:
         """The square root, correctly rounded."""
         return self._intrinsic("sqrt", x)

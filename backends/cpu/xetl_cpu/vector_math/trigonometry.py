@@ -30,7 +30,7 @@ from xetl_cpu.llvm import (
 from xetl_cpu.vector_math.coefficients import COS, HALF_PI_PARTS, SIN, TWO_OVER_PI
 from xetl_cpu.vector_math.lanes import FORMATS, Lanes
 
-__all__ = ["cos", "sin", "tan"]
+__all__ = ["any_lane", "cos", "merge", "sin", "tan"]
 
 _HUGE = 2.0**30
 
@@ -108,7 +108,7 @@ def _reduce_f64(lanes: Lanes, x: Value) -> tuple[Value, Value]:
     )
     quadrant = lanes.bits(shifted)
     before = builder.block
-    with builder.if_then(_any(lanes, is_huge), likely=False):
+    with builder.if_then(any_lane(lanes, is_huge), likely=False):
         huge = emit_reduce_huge(builder.module, lanes)
         both = builder.call(huge, [x])
         huge_quadrant = builder.select(
@@ -117,19 +117,20 @@ def _reduce_f64(lanes: Lanes, x: Value) -> tuple[Value, Value]:
         huge_r = builder.select(is_huge, builder.extract_value(both, 1), r)
         inside = builder.block
     return (
-        _merge(builder, (quadrant, before), (huge_quadrant, inside)),
-        _merge(builder, (r, before), (huge_r, inside)),
+        merge(builder, (quadrant, before), (huge_quadrant, inside)),
+        merge(builder, (r, before), (huge_r, inside)),
     )
 
 
-def _merge(builder: Any, *incoming: tuple[Value, Any]) -> Value:
+def merge(builder: Any, *incoming: tuple[Value, Any]) -> Value:
+    """The value of the block that control came from."""
     phi = builder.phi(incoming[0][0].type)
     for value, block in incoming:
         phi.add_incoming(value, block)
     return phi
 
 
-def _any(lanes: Lanes, mask: Value) -> Value:
+def any_lane(lanes: Lanes, mask: Value) -> Value:
     """Whether a lane of the mask is true, as one i1."""
     if lanes.count == 1:
         return mask

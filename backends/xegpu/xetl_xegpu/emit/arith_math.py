@@ -205,7 +205,6 @@ def _erf(em: KernelEmitter, x: Value) -> Value:
 
 TABLE: Table = {
     **{cls: _combining(kind) for cls, kind in _KINDS.items()},
-    arith.RemfOp: _function("fmod"),
     arith.CmpiOp: _cmpi,
     arith.SelectOp: _select,
     arith.TrunciOp: _trunci,
