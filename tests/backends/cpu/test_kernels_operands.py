@@ -8,7 +8,7 @@ import pytest
 from launching import agree, launch, same, small_integers
 
 from xetl import xetile
-from xetl.xetile import constexpr, f32
+from xetl.xetile import constexpr, f32, i32
 
 pytestmark = pytest.mark.usefixtures("target")
 
@@ -106,6 +106,25 @@ def test_an_operand_that_the_loop_writes() -> None:
     rng = np.random.default_rng(0)
     a, b = rng.integers(-1, 2, (16, 48)), rng.integers(-1, 2, (64, 16))
     agree(in_place, 1, a.astype(np.float32), b.astype(np.float32), BM=16, BK=16)
+
+
+@xetile.kernel
+def unread(A, C):
+    row, column = 0, xetile.program_id(1)
+    acc = xetile.full((16, 16), 1, f32)
+    for k in range(0, A.shape[1], 16):
+        xetile.prefetch_tile(xetile.init_tile(A, [0, 0], (16, 16)))
+        a = xetile.load_tile(xetile.init_tile(A, [row, k], (16, 16)))
+        acc = xetile.tile_mma(a.to(f32), a.to(f32), acc)
+    to = xetile.init_tile(C.T, [column, row], (16, 16))
+    xetile.store_tile(xetile.full((16, 16), 1, i32), to)
+
+
+def test_a_product_that_nobody_reads() -> None:
+    """It is left out; the memory of its operands still stands before all tasks."""
+    numbers, c = np.ones((16, 16), np.int32), np.zeros((16, 16), np.int32)
+    unread[1, 1](numbers, c)
+    np.testing.assert_array_equal(c, 1)
 
 
 def test_the_report_says_so() -> None:

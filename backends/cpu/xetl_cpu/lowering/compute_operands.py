@@ -32,7 +32,7 @@ from xetl.analysis.affine import is_defined_outside
 from xetl.analysis.control_flow import yielded
 from xetl.dialects.base import vector_type
 from xetl.dialects.memref_layout import constant_index
-from xetl.dialects.upstream import memref, scf, vector
+from xetl.dialects.upstream import func, memref, scf, vector
 from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import (
     InitTileOp,
@@ -49,6 +49,7 @@ from xetl.ir.passes import Pass
 from xetl.records import record
 from xetl.transforms.diagnostics import remark
 from xetl_cpu.lowering.loops.state import reinterpret
+from xetl_cpu.lowering.packing.panels import reserve_first
 from xetl_cpu.lowering.packing.plans import copier, is_shared, is_written
 from xetl_cpu.lowering.pruning import prune_loop
 from xetl_cpu.lowering.tiles import sources_of, tile_like
@@ -73,23 +74,29 @@ class ComputeOperandsPass(Pass):
 
     def rewrite(self, op: ModuleOp) -> None:
         """Rewrite the module in place."""
-        for programs in operations_in(op, scf.ParallelOp):
-            for loop in operations_in(programs, scf.ForOp):
+        for function in operations_in(op, func.FuncOp):
+            changed = [
                 _in_loop(loop, programs)
+                for programs in operations_in(function, scf.ParallelOp)
+                for loop in operations_in(programs, scf.ForOp)
+            ]
+            if any(changed):
+                reserve_first(function)
 
 
-def _in_loop(loop: scf.ForOp, programs: scf.ParallelOp) -> None:
-    """Compute ahead what may be of the products in a K loop."""
+def _in_loop(loop: scf.ForOp, programs: scf.ParallelOp) -> bool:
+    """Compute ahead what may be of the products in a K loop; whether there is any."""
     products = [op for op in loop.body.block.ops if isinstance(op, TileMmaOp)]
     operands = [_Computed(mma, name, loop) for mma in products for name in "ab"]
     if all(_is_loaded(operand.value) for operand in operands):
-        return
+        return False
     _count_tiles(loop)
     found = [operand for operand in operands if _is_worth_it(operand, programs)]
     for operand in found:
         _compute_ahead(operand, programs)
     if found:
         prune_loop(loop)
+    return bool(found)
 
 
 def _count_tiles(loop: scf.ForOp) -> None:

@@ -65,6 +65,7 @@ from xetl_cpu.lowering.packing.panels import (
     measure,
     read_packed,
     reserve,
+    reserve_first,
     share,
 )
 from xetl_cpu.lowering.packing.plans import is_written, plan_or_say_why
@@ -121,16 +122,7 @@ def _pack_for_programs(function: func.FuncOp, machine: Machine) -> None:
             else:
                 emit_packing(packing, ahead, None)
             read_packed(packing)
-    _reserve_first(function)
-
-
-def _reserve_first(function: func.FuncOp) -> None:
-    """All memory of the launch, and what its size is computed of, before any task."""
-    block = function.body.block
-    tasks = [op for op in block.ops if op.regions]
-    moved = [op for op in block.ops if not op.regions and op is not block.last_op]
-    if tasks:
-        move_before(filter(tasks[0].is_before_in_block, moved), tasks[0])
+    reserve_first(function)
 
 
 def _copies(loop: scf.ParallelOp) -> list[_RowCopy]:

@@ -17,10 +17,10 @@ from xdsl.rewriter import Rewriter
 
 from xetl.analysis.affine import multiple_of
 from xetl.dialects.base import Index
-from xetl.dialects.upstream import arith, memref, scf
+from xetl.dialects.upstream import arith, func, memref, scf
 from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import InitTileOp
-from xetl.ir.builder import Builder
+from xetl.ir.builder import Builder, move_before
 from xetl.records import record
 from xetl_cpu.dialect import (
     BrgemmTileOp,
@@ -216,6 +216,15 @@ def reserve(
     packing.buffer.name_hint = "packed"
     if packing.by_thread is not None:
         packing.by_thread.name_hint = "by_thread"
+
+
+def reserve_first(function: func.FuncOp) -> None:
+    """All memory of the launch, and what its size is computed of, before any task."""
+    block = function.body.block
+    tasks = [op for op in block.ops if op.regions]
+    moved = [op for op in block.ops if not op.regions and op is not block.last_op]
+    if tasks:
+        move_before(filter(tasks[0].is_before_in_block, moved), tasks[0])
 
 
 def _memory_of_launch(
