@@ -56,8 +56,8 @@ def store_by_lanes(em: KernelEmitter, op: simt.BlockStoreOp) -> None:
         addresses, mask = elements.at(number)
         for part, address in enumerate(addresses):
             shift = whole(part * shape.bits)
-            own = b.and_(mask, whole((1 << shape.bits) - 1 << part * shape.bits))
-            inside = b.icmp_unsigned("!=", own, whole(0))
+            bit = b.and_(mask, whole(1 << part * shape.bits))
+            inside = b.icmp_unsigned("!=", bit, whole(0))
             with b.if_then(allowed(em, inside)):
                 at = b.inttoptr(address, GLOBAL)
                 piece = b.trunc(b.lshr(item, shift), narrow)
@@ -86,7 +86,6 @@ class _Elements:
 
     def __init__(self, em: KernelEmitter, op: BlockOp) -> None:
         self.em, self.shape = em, op.shape
-        self._reads = isinstance(op, simt.BlockLoadOp)
         base, width, height, pitch, x, y = em.all(
             [op.base, op.width, op.height, op.pitch, op.x, op.y]
         )
@@ -102,8 +101,7 @@ class _Elements:
         axes = (pitch, y, height), (step, x, columns)
         for axis in axes if op.step is None else axes[::-1]:
             lines.append(self._inside(*axis, is_some))
-            if self._reads:
-                is_some = b.icmp_signed(">", lines[-1][-1], I32(0))
+            is_some = b.icmp_signed(">", lines[-1][-1], I32(0))
         is_turned = (op.step is None) == (op.shape.mode == "transpose")
         across, along = lines[::-1] if is_turned else lines
         parts = op.shape.item_bits // op.shape.bits
@@ -146,8 +144,7 @@ class _Elements:
             behind = b.sub(index, least)
             before_end = b.and_(b.sub(behind, count), b.not_(behind))
             inside = b.ashr(before_end, I32(31))
-            # Nothing is stored outside, so what the address is does not matter.
-            near = b.add(least, b.and_(behind, inside)) if self._reads else index
+            near = b.add(least, b.and_(behind, inside))
             distances.append(b.mul(b.add(start, b.zext(near, I64)), step))
             ones = (1 << bits) - 1 << bits * part if parts > 1 else -1
             mask = b.or_(mask, b.and_(cast(inside, whole), whole(ones)))

@@ -150,16 +150,11 @@ NORM_HALVES = "bf16[M,32] bf16[32,32] bf16[32,32] bf16[M,32] f32"
     ],
 )
 def test_rows_of_any_memory(kernel, types: str, constants, target: str) -> None:
-    """No message fits: lanes move elements, and still keep all in registers.
-
-    All but one register where three blocks of 32 x 32 halves are loaded, on pvc.
-    """
+    """No message fits: lanes move elements, and still keep all in registers."""
     text = kernel.ir("asm", types, backend="xegpu", target=target, **constants)
     heads = [line for line in text.splitlines() if "bytes spilled" in line]
     assert len(heads) == 2
-    assert " 0 bytes spilled" in heads[0]
-    spilled = 64 if (types, target) == (NORM_HALVES, "pvc") else 0
-    assert f" {spilled} bytes spilled" in heads[1]
+    assert all(" 0 bytes spilled" in line for line in heads)
 
 
 @pytest.mark.parametrize("target", ["pvc", "bmg"])
