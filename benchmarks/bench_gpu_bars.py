@@ -10,8 +10,6 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator
-from importlib import import_module
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from harness import write_csv
@@ -24,11 +22,8 @@ from xetl.ops.product import gelu, product
 from xetl.ops.softmaxes import softmax_folded_rows
 from xetl.runtime.kernel import Kernel
 from xetl.xetile import constexpr, f32
-from xetl_xegpu.offline.isa import IsaCounts, count
+from xetl_xegpu.offline.isa import IsaCounts, count, loops
 from xetl_xegpu.offline.ocloc import SETUP, find_ocloc
-
-sys.path.append(str(Path(__file__).parents[1]))
-loops = import_module("tests.backends.xegpu.offline.compiling").loops
 
 LANES = 16
 SPILLED = re.compile(r"(\d+) bytes spilled")
