@@ -6,7 +6,7 @@ from building import build, ops
 from programs import BACKENDS
 
 from xetl import xetile
-from xetl.frontend.context import OPERATIONS
+from xetl.frontend.arguments import OPERATIONS
 from xetl.language import ops as language_ops
 from xetl.language.operation import body_of
 from xetl.language.values import Vector

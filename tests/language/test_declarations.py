@@ -12,7 +12,7 @@ import xetl.frontend
 from tests.frontend.building import build
 from xetl import xetile
 from xetl.errors import LaunchError, TileShapeError
-from xetl.frontend.context import OPERATIONS
+from xetl.frontend.arguments import OPERATIONS
 from xetl.language import ops
 from xetl.language.operation import body_of, composite, operation_name
 from xetl.language.values import Vector

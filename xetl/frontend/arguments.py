@@ -9,6 +9,7 @@ import ast
 from collections.abc import Callable, Sequence
 from dataclasses import field
 from math import prod
+from typing import TypeAlias
 
 from xetl.errors import CompileError, did_you_mean
 from xetl.frontend.context import Context
@@ -226,6 +227,21 @@ class Call:
                 help=f"dims run from 0 to {rank - 1}, or from {-rank} to -1",
             )
         return axis % rank
+
+
+OperationHandler: TypeAlias = Callable[[Call], Value]
+OPERATIONS: dict[str, OperationHandler] = {}
+
+
+def builds(*names: str) -> Callable[[OperationHandler], OperationHandler]:
+    """Register the handler of one or more operations of the language."""
+
+    def register(handler: OperationHandler) -> OperationHandler:
+        for name in names:
+            OPERATIONS[name] = handler
+        return handler
+
+    return register
 
 
 def refuse_blocked(ctx: Context, name: str, arg: Arg) -> None:

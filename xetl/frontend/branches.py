@@ -22,14 +22,14 @@ from xetl.frontend.carrying import (
 from xetl.frontend.casts import to_float
 from xetl.frontend.context import Context
 from xetl.frontend.exits import (
-    Tail,
     any_value,
     code_of,
     disagreement,
     is_running,
+    reach,
     stopped,
 )
-from xetl.frontend.scope import RETURNED, RUNNING, Binding, Exit, State, Unset
+from xetl.frontend.scope import RETURNED, RUNNING, Binding, Exit, State, Tail, Unset
 from xetl.frontend.types import (
     Array,
     Scalar,
@@ -122,7 +122,7 @@ def resume(
     elif rest:
         guard(ctx, lambda: ctx.run(rest, tail), node)
     elif tail is not None:
-        tail.reach(ctx)
+        reach(ctx, tail)
 
 
 def branch(
@@ -144,7 +144,7 @@ def branch(
         if taken and path.may_run:
             go_on(ctx, path, lambda: resume(ctx, rest, tail, node))
         elif tail is not None and (taken or not rest):
-            go_on(ctx, path, lambda: tail.reach(ctx))
+            go_on(ctx, path, lambda: reach(ctx, tail))
     ctx.node = node
     join(ctx, condition, then, otherwise, node)
     return taken
@@ -328,7 +328,7 @@ def _join_exit(meeting: _Join) -> Exit | None:
             ends.append(Scalar(code_of(ctx, exit_), "int"))
 
     def use(value: Value) -> None:
-        ctx.scope.exit = Exit(codes, value)
+        ctx.scope.exit = Exit(codes, value.ssa)
 
     meeting.cross(ends[0], ends[1], use)
     return None

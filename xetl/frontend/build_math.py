@@ -13,7 +13,7 @@ from xdsl.rewriter import InsertPoint
 from xetl.dialects.literals import make_splat
 from xetl.dialects.upstream import arith, math
 from xetl.frontend import arithmetic
-from xetl.frontend.arguments import Arg, Call
+from xetl.frontend.arguments import Arg, Call, builds
 from xetl.frontend.casts import (
     absolute,
     broadcast,
@@ -25,7 +25,7 @@ from xetl.frontend.casts import (
     to_float,
     to_int,
 )
-from xetl.frontend.context import Context, builds
+from xetl.frontend.context import Context
 from xetl.frontend.operators import ADD, MUL, extremum
 from xetl.frontend.types import (
     I64,

@@ -11,11 +11,10 @@ from xetl.dialects.upstream import gpu, xegpu
 from xetl.dialects.xetile import tile_type
 from xetl.dialects.xetile.types import SHARED
 from xetl.errors import did_you_mean
-from xetl.frontend.arguments import Call
+from xetl.frontend.arguments import Call, builds
 from xetl.frontend.arrays import check_element
 from xetl.frontend.build_vectors import combining_kind
 from xetl.frontend.casts import broadcast, broadcast_shapes, constant, splat
-from xetl.frontend.context import builds
 from xetl.frontend.types import (
     Tile,
     Vector,

@@ -9,10 +9,9 @@ from typing import Any
 
 from xetl.dialects import xetile
 from xetl.errors import CompileError, did_you_mean
-from xetl.frontend.arguments import Call
+from xetl.frontend.arguments import Call, builds
 from xetl.frontend.build_tiles import maps_of
 from xetl.frontend.calls import inline_operation
-from xetl.frontend.context import builds
 from xetl.frontend.types import Shape, Value, Vector, describe, element_type, show_shape
 from xetl.language.dtypes import DType, bf16, f8e4m3, f8e5m2, f16, f32, f64, i8, i32, u8
 from xetl.language.ops.scaled import SCALED_BLOCK, scaled_product

@@ -12,11 +12,11 @@ from xetl.dialects import xetile
 from xetl.dialects.upstream import gpu, vector
 from xetl.errors import ControlFlowError
 from xetl.frontend import arithmetic
-from xetl.frontend.arguments import Arg, Call, Given, wrong_kind
+from xetl.frontend.arguments import Arg, Call, Given, builds, wrong_kind
 from xetl.frontend.arrays import as_memref
 from xetl.frontend.builtin_calls import BUILTINS
 from xetl.frontend.casts import extract, runtime
-from xetl.frontend.context import Context, builds
+from xetl.frontend.context import Context
 from xetl.frontend.expressions import as_text, escaped
 from xetl.frontend.operators import ADD, COMPARISONS, FLOORDIV, MOD, MUL, SUB
 from xetl.frontend.scope import Scope

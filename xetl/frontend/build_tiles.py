@@ -15,10 +15,10 @@ from xetl.dialects import xetile
 from xetl.dialects.upstream import arith, memref
 from xetl.dialects.xetile.types import SHARED
 from xetl.errors import CompileError, TileMapError
-from xetl.frontend.arguments import Arg, Call, wrong_kind
+from xetl.frontend.arguments import Arg, Call, builds, wrong_kind
 from xetl.frontend.arrays import Base, matrix_base
 from xetl.frontend.casts import to_int
-from xetl.frontend.context import FirstMap, builds
+from xetl.frontend.context import FirstMap
 from xetl.frontend.gathers import (
     as_indices,
     check_indices,

@@ -14,7 +14,7 @@ from xetl.dialects import xetile
 from xetl.dialects.upstream import arith, vector
 from xetl.errors import did_you_mean
 from xetl.frontend import arithmetic
-from xetl.frontend.arguments import Arg, Call
+from xetl.frontend.arguments import Arg, Call, builds
 from xetl.frontend.arrays import as_seen
 from xetl.frontend.build_tiles import mapped, maps_of
 from xetl.frontend.casts import (
@@ -27,7 +27,7 @@ from xetl.frontend.casts import (
     to_element,
     transpose_vector,
 )
-from xetl.frontend.context import Context, builds
+from xetl.frontend.context import Context
 from xetl.frontend.operators import extremum
 from xetl.frontend.types import (
     INDEX,

@@ -15,9 +15,11 @@ import numpy as np
 
 from xetl.errors import CompileError, XetlError
 from xetl.frontend.arguments import (
+    OPERATIONS,
     Arg,
     Call,
     Given,
+    OperationHandler,
     Parameter,
     bind_arguments,
     check_readable,
@@ -26,18 +28,12 @@ from xetl.frontend.arguments import (
 )
 from xetl.frontend.builtin_calls import BUILTINS
 from xetl.frontend.casts import convert, from_element, rounded, to_element
-from xetl.frontend.context import (
-    MAX_INLINING,
-    OPERATIONS,
-    Context,
-    Frame,
-    OperationHandler,
-)
-from xetl.frontend.exits import Tail, returned_value
+from xetl.frontend.context import MAX_INLINING, Context
+from xetl.frontend.exits import returned_value
 from xetl.frontend.expressions import expression, plain, starred
 from xetl.frontend.limits import check_call, check_count
-from xetl.frontend.scope import MISSING, Environment, Scope
-from xetl.frontend.source import FunctionNode, SourceFile, find_source
+from xetl.frontend.scope import MISSING, Environment, Scope, Tail
+from xetl.frontend.source import Frame, FunctionNode, SourceFile, find_source
 from xetl.frontend.types import (
     Array,
     BoundMethod,

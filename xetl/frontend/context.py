@@ -20,8 +20,8 @@ from xetl.dialects.base import shape_of
 from xetl.dialects.kinds_of_types import is_memref
 from xetl.dialects.xetile import TileType
 from xetl.errors import COMPILE_ERRORS, CallFrame, CompileError, XetlError
-from xetl.frontend.scope import Scope
-from xetl.frontend.source import SourceFile
+from xetl.frontend.scope import Scope, Tail
+from xetl.frontend.source import Frame
 from xetl.frontend.types import Value
 from xetl.language.reads import Reads
 from xetl.records import record
@@ -30,66 +30,18 @@ from xetl.settings import config
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import LocationAttr
 
-    from xetl.frontend.arguments import Call
-    from xetl.frontend.exits import Tail
-
-Span = tuple[int, int, int]
-"""Line and column from 1 and length, in characters."""
 
 OpT = TypeVar("OpT", bound=Operation)
 ErrorT = TypeVar("ErrorT", bound=XetlError)
 MAX_INLINING = 64
 
 
-@record(eq=False)
-class Frame:
-    """A function being compiled, and the call it was inlined at.
-
-    ``hidden`` says that it is the body of an operation: positions are of its call.
-    """
-
-    source: SourceFile
-    function: str
-    parent: Frame | None = None
-    call: ast.AST | None = None
-    hidden: bool = False
-
-    @property
-    def depth(self) -> int:
-        """How many calls deep this one is."""
-        return 0 if self.parent is None else self.parent.depth + 1
-
-    def of_user(self, node: ast.AST) -> tuple[Frame, ast.AST]:
-        """The innermost frame and syntax that are not inside of an operation."""
-        if self.hidden and self.parent is not None and self.call is not None:
-            return self.parent.of_user(self.call)
-        return self, node
-
-    def span(self, node: ast.AST) -> Span:
-        """Where ``node`` stands in the user's file."""
-        line: int = getattr(node, "lineno", 1)
-        offset: int = getattr(node, "col_offset", 0)
-        end_line: int = getattr(node, "end_lineno", None) or line
-        end: int = getattr(node, "end_col_offset", None) or offset + 1
-        column = self.source.column(line, offset)
-        if end_line == line:
-            return line, column, self.source.column(line, end) - column
-        return line, column, len(self.source.text(line)) - column + 1
-
-    def text(self, node: ast.AST) -> str:
-        """The user's text of ``node``, its first line if there are several."""
-        line, column, length = self.span(node)
-        return self.source.text(line)[column - 1 : column - 1 + length]
-
-
 ExpressionHandler = Callable[["Context", ast.expr], Value]
 StatementHandler = Callable[["Context", ast.stmt], None]
-BlockHandler = Callable[["Context", Sequence[ast.stmt], "Tail | None"], None]
-OperationHandler = Callable[["Call"], Value]
+BlockHandler = Callable[["Context", Sequence[ast.stmt], Tail | None], None]
 
 EXPRESSIONS: dict[type[ast.expr], ExpressionHandler] = {}
 STATEMENTS: dict[type[ast.stmt], StatementHandler] = {}
-OPERATIONS: dict[str, OperationHandler] = {}
 BLOCKS: list[BlockHandler] = []
 """The one way to run statements one after the other; see ``blocks``."""
 
@@ -99,17 +51,6 @@ _FIRST: dict[type[ast.expr], str] = {
     **{ast.Attribute: "value", ast.Subscript: "value", ast.Call: "func"},
 }
 """By kind of expression the part whose value its handler asks for first."""
-
-
-def builds(*names: str) -> Callable[[OperationHandler], OperationHandler]:
-    """Register the handler of one or more operations of the language."""
-
-    def register(handler: OperationHandler) -> OperationHandler:
-        for name in names:
-            OPERATIONS[name] = handler
-        return handler
-
-    return register
 
 
 @record(frozen=True)

@@ -19,7 +19,7 @@ from xetl.errors import ControlFlowError
 from xetl.frontend.carrying import describe_kind, line_of
 from xetl.frontend.casts import index_constant, splat
 from xetl.frontend.context import Context
-from xetl.frontend.scope import CONTINUED, RETURNED, Binding, Exit
+from xetl.frontend.scope import CONTINUED, RETURNED, Binding, Exit, Tail
 from xetl.frontend.types import (
     I64,
     Scalar,
@@ -30,24 +30,16 @@ from xetl.frontend.types import (
     items_of,
     scalar_kind,
 )
-from xetl.records import record
 
 
-@record(frozen=True)
-class Tail:
-    """The end of a function or of a loop's body, for blocks that reach it."""
-
-    function: ast.AST | None = None
-    """None: the end of a body, where ``continue`` is what falling through is."""
-
-    def reach(self, ctx: Context) -> None:
-        """Fall off the end on the current path."""
-        scope = ctx.scope
-        if self.function is None:
-            scope.exit = remap(ctx, scope.exit, {CONTINUED: 0})
-        elif scope.exit.known == 0:
-            scope.exit = Exit.of(RETURNED)
-            scope.returned = Binding(None, self.function)
+def reach(ctx: Context, tail: Tail) -> None:
+    """Fall off the end of a function or a body on the current path."""
+    scope = ctx.scope
+    if tail.function is None:
+        scope.exit = remap(ctx, scope.exit, {CONTINUED: 0})
+    elif scope.exit.known == 0:
+        scope.exit = Exit.of(RETURNED)
+        scope.returned = Binding(None, tail.function)
 
 
 def code_of(ctx: Context, exit_: Exit) -> SSAValue:
@@ -56,7 +48,7 @@ def code_of(ctx: Context, exit_: Exit) -> SSAValue:
     if known is not None:
         return index_constant(ctx, known)
     assert exit_.ssa is not None
-    return exit_.ssa.ssa
+    return exit_.ssa
 
 
 def is_running(ctx: Context, exit_: Exit) -> Scalar:
@@ -79,7 +71,7 @@ def remap(ctx: Context, exit_: Exit, codes: Mapping[int, int]) -> Exit:
         if old in exit_.codes:
             found = _is(ctx, exit_, old).ssa
             ssa = ctx.emit(arith.SelectOp(found, index_constant(ctx, new), ssa))
-    return Exit(result, Scalar(ssa, "int"))
+    return Exit(result, ssa)
 
 
 def stopped(exit_: Exit) -> Exit:

@@ -11,7 +11,7 @@ import numpy as np
 
 from xetl.errors import did_you_mean
 from xetl.frontend import arithmetic
-from xetl.frontend.arguments import Arg, Call, check_readable, read
+from xetl.frontend.arguments import OPERATIONS, Arg, Call, check_readable, read
 from xetl.frontend.branches import (
     Path,
     begin_path,
@@ -21,13 +21,7 @@ from xetl.frontend.branches import (
     splice,
 )
 from xetl.frontend.casts import invert, minus
-from xetl.frontend.context import (
-    EXPRESSIONS,
-    OPERATIONS,
-    Context,
-    ExpressionHandler,
-    unsupported,
-)
+from xetl.frontend.context import EXPRESSIONS, Context, ExpressionHandler, unsupported
 from xetl.frontend.limits import check_format
 from xetl.frontend.operators import BINARY, COMPARISONS
 from xetl.frontend.scope import Unset

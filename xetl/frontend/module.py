@@ -17,10 +17,9 @@ from xetl.dialects.upstream import arith, gpu, memref
 from xetl.errors import InternalError, XetlError
 from xetl.frontend.arrays import argument_type
 from xetl.frontend.calls import parameters_of_node
-from xetl.frontend.context import Context, Frame
-from xetl.frontend.exits import Tail
-from xetl.frontend.scope import Environment, Scope
-from xetl.frontend.source import FunctionNode, find_source
+from xetl.frontend.context import Context
+from xetl.frontend.scope import Environment, Scope, Tail
+from xetl.frontend.source import Frame, FunctionNode, find_source
 from xetl.frontend.types import (
     F64,
     I1,

@@ -6,8 +6,9 @@ import ast
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from xdsl.ir import SSAValue
+
 from xetl.errors import CompileError
-from xetl.frontend.types import Scalar, Value
 from xetl.language.reads import Reads
 from xetl.records import record
 
@@ -16,9 +17,9 @@ MISSING = object()
 
 @record(eq=False)
 class Binding:
-    """A value and the syntax that bound it (None for parameters)."""
+    """A value (see `types`) and the syntax that bound it (None for parameters)."""
 
-    value: Value
+    value: Any
     node: ast.AST | None = None
     used: bool = False
     """Whether anything read the name since it was bound."""
@@ -42,10 +43,10 @@ CONTINUED, BROKEN, RETURNED = 1, 2, 3
 
 @record(frozen=True, eq=False)
 class Exit:
-    """Which of the codes above a path may have; ``ssa`` is the one, if not known."""
+    """Which of the codes above a path may have; ``ssa`` (an index) if not known."""
 
     codes: frozenset[int]
-    ssa: Scalar | None = None
+    ssa: SSAValue | None = None
 
     @property
     def known(self) -> int | None:
@@ -64,6 +65,14 @@ class Exit:
 
 
 RUNNING = Exit.of(0)
+
+
+@record(frozen=True)
+class Tail:
+    """The end of a function or of a loop's body, for blocks that reach it."""
+
+    function: ast.AST | None = None
+    """None: the end of a body, where ``continue`` is what falling through is."""
 
 
 @record(frozen=True)
@@ -101,7 +110,7 @@ class Scope:
         self.bindings = dict(state.bindings)
         self.exit, self.returned = state.exit, state.returned
 
-    def bind(self, name: str, value: Value, node: ast.AST | None = None) -> None:
+    def bind(self, name: str, value: Any, node: ast.AST | None = None) -> None:
         """Bind ``name``."""
         self.bindings[name] = Binding(value, node)
 

@@ -20,6 +20,9 @@ from xetl.records import record
 
 FunctionNode: TypeAlias = ast.FunctionDef | ast.Lambda
 
+Span = tuple[int, int, int]
+"""Line and column from 1 and length, in characters."""
+
 
 @record(frozen=True, eq=False)
 class SourceFile:
@@ -60,6 +63,47 @@ class SourceFile:
         if text.isascii():
             return offset + 1
         return len(text.encode()[:offset].decode(errors="replace")) + 1
+
+
+@record(eq=False)
+class Frame:
+    """A function being compiled, and the call it was inlined at.
+
+    ``hidden`` says that it is the body of an operation: positions are of its call.
+    """
+
+    source: SourceFile
+    function: str
+    parent: Frame | None = None
+    call: ast.AST | None = None
+    hidden: bool = False
+
+    @property
+    def depth(self) -> int:
+        """How many calls deep this one is."""
+        return 0 if self.parent is None else self.parent.depth + 1
+
+    def of_user(self, node: ast.AST) -> tuple[Frame, ast.AST]:
+        """The innermost frame and syntax that are not inside of an operation."""
+        if self.hidden and self.parent is not None and self.call is not None:
+            return self.parent.of_user(self.call)
+        return self, node
+
+    def span(self, node: ast.AST) -> Span:
+        """Where ``node`` stands in the user's file."""
+        line: int = getattr(node, "lineno", 1)
+        offset: int = getattr(node, "col_offset", 0)
+        end_line: int = getattr(node, "end_lineno", None) or line
+        end: int = getattr(node, "end_col_offset", None) or offset + 1
+        column = self.source.column(line, offset)
+        if end_line == line:
+            return line, column, self.source.column(line, end) - column
+        return line, column, len(self.source.text(line)) - column + 1
+
+    def text(self, node: ast.AST) -> str:
+        """The user's text of ``node``, its first line if there are several."""
+        line, column, length = self.span(node)
+        return self.source.text(line)[column - 1 : column - 1 + length]
 
 
 @record(frozen=True)

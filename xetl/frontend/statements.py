@@ -14,7 +14,7 @@ from xdsl.ir import Region, SSAValue
 
 from xetl.dialects.upstream import arith, scf
 from xetl.frontend import arithmetic
-from xetl.frontend.arguments import Arg, Call
+from xetl.frontend.arguments import OPERATIONS, Arg, Call
 from xetl.frontend.assignment import assign, assigned_names
 from xetl.frontend.branches import branch, guard, resume, splice
 from xetl.frontend.build_program import add_stop
@@ -22,16 +22,23 @@ from xetl.frontend.carrying import Carried
 from xetl.frontend.casts import index_constant, to_int
 from xetl.frontend.context import (
     BLOCKS,
-    OPERATIONS,
     STATEMENTS,
     Context,
     StatementHandler,
     unsupported,
 )
-from xetl.frontend.exits import Tail, may_leave, remap
+from xetl.frontend.exits import may_leave, reach, remap
 from xetl.frontend.expressions import argument, binary_operation, evaluate_defaults
 from xetl.frontend.limits import check_count
-from xetl.frontend.scope import BROKEN, CONTINUED, RETURNED, RUNNING, Binding, Exit
+from xetl.frontend.scope import (
+    BROKEN,
+    CONTINUED,
+    RETURNED,
+    RUNNING,
+    Binding,
+    Exit,
+    Tail,
+)
 from xetl.frontend.types import (
     INDEX,
     LocalFunction,
@@ -209,7 +216,7 @@ def run_block(ctx: Context, body: Sequence[ast.stmt], tail: Tail | None) -> None
         if not exit_.may_run:
             break
     if tail is not None:
-        tail.reach(ctx)
+        reach(ctx, tail)
 
 
 def _is_quiet(statement: ast.stmt) -> bool:

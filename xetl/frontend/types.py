@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import functools
 from dataclasses import field
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast
 
 from xdsl.dialects.builtin import (
     BFloat16Type,
@@ -25,14 +25,12 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, SSAValue
 
 from xetl.dialects.xetile import TileType
+from xetl.frontend.scope import Scope
+from xetl.frontend.source import Frame
 from xetl.language.dtypes import DType
 from xetl.language.operation import Function, operation_name
 from xetl.language.signature import Record
 from xetl.records import record
-
-if TYPE_CHECKING:
-    from xetl.frontend.context import Frame
-    from xetl.frontend.scope import Scope
 
 Value: TypeAlias = Any
 """A compile-time Python object, or one of the classes of this file."""

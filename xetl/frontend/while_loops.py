@@ -23,7 +23,6 @@ from xetl.frontend.carrying import Carried, can_cross, from_ssa, to_ssa
 from xetl.frontend.casts import runtime
 from xetl.frontend.context import Context
 from xetl.frontend.exits import (
-    Tail,
     any_value,
     code_of,
     is_running,
@@ -31,7 +30,15 @@ from xetl.frontend.exits import (
     remap,
     stopped,
 )
-from xetl.frontend.scope import BROKEN, CONTINUED, RETURNED, RUNNING, Binding, Exit
+from xetl.frontend.scope import (
+    BROKEN,
+    CONTINUED,
+    RETURNED,
+    RUNNING,
+    Binding,
+    Exit,
+    Tail,
+)
 from xetl.frontend.types import Scalar, is_constant
 
 if TYPE_CHECKING:
@@ -163,7 +170,7 @@ class _WhileLoop:
             self.carried.enter(ctx, self.before.args[self.own : self.names])
             code = self.before.args[self.names :]
             if self.leaves:
-                ctx.scope.exit = Exit(_LEFT, Scalar(code[0], "int"))
+                ctx.scope.exit = Exit(_LEFT, code[0])
             self.going, self.endless = self._go_on(own)
             ctx.scope.exit = RUNNING
             self.passed = [*own, *self.carried.pass_on(ctx), *code]
@@ -296,7 +303,7 @@ class _WhileLoop:
         codes = self.exit.codes - {0}
         if not self.endless:
             codes |= {0}
-        known = Exit(codes, code if len(codes) > 1 else None)
+        known = Exit(codes, code.ssa if len(codes) > 1 else None)
         self.ctx.scope.exit = remap(self.ctx, known, {BROKEN: 0})
 
 
