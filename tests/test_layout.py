@@ -53,6 +53,20 @@ def test_lines_of_pages_are_short() -> None:
     assert not found
 
 
+def test_files_that_documents_name_are_there() -> None:
+    files = "\n".join(str(each.relative_to(ROOT)) for each in tracked())
+    made = (".venv/", "build/", "benchmarks/results/")
+    named = {
+        (name, page.name)
+        for page in tracked()
+        if page.suffix == ".md"
+        for name in re.findall(r"`([\w./-]+)`", page.read_text("utf-8"))
+        if re.search(r"\w/[a-z]|\w/$|[a-z_]\.py$", name) and not name.startswith(made)
+    }
+    assert len(named) > 100
+    assert sorted(each for each in named if each[0].strip("/") not in files) == []
+
+
 def module_name(file: Path) -> str:
     return file.parent.name if file.stem == "__init__" else file.stem
 
