@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import cache
 from importlib.util import find_spec
@@ -38,6 +38,9 @@ GROUP = "xetl.backends"
 PREFIX = "xetl_"
 """A package called so and the backend's name needs no look at the entry points, which
 takes 20 ms: a third of the way to the first result of a process."""
+
+DEFAULT_BACKEND = "cpu"
+INTERPRETER = "reference"
 
 _finding = late("xetl.findings", "Finding")
 
@@ -466,3 +469,14 @@ def find_backend(name: str) -> BackendBase:
     known = ", ".join(f"`{each}`" for each in backend_names())
     problem = f"there is no backend called `{name}`"
     raise LaunchError(problem, "X0810", f"known backends: {known}")
+
+
+def other_backends(usual: BackendBase) -> Iterator[BackendBase]:
+    """The backends that can be imported, without the interpreter."""
+    for name in backend_names():
+        if name in (usual.name, INTERPRETER):
+            continue
+        try:
+            yield find_backend(name)
+        except (ImportError, LaunchError):  # what it needs is not installed
+            continue

@@ -12,7 +12,7 @@ from functools import cache, cached_property
 from operator import is_
 from typing import Any, NamedTuple, TypeAlias, cast
 
-from xetl.backend import Artifact, BackendBase, Executable, Place
+from xetl.backend import Artifact, BackendBase, Executable, Place, other_backends
 from xetl.errors import LaunchError, SettingWarning, TileMapWarning, did_you_mean
 from xetl.frames import is_debugged
 from xetl.imports import collecting_rarely, import_whole
@@ -23,7 +23,6 @@ from xetl.locks import ForkSafeLock
 from xetl.runtime.cache import DiskCache, disk_cache
 from xetl.runtime.call_site import warn_at_caller
 from xetl.runtime.fingerprint import Base, Fingerprint, base_of
-from xetl.runtime.placement import others
 from xetl.runtime.specialize import Specialization
 from xetl.settings import config, misspelt_variables
 
@@ -452,7 +451,9 @@ def choose_target(backend: BackendBase, name: object = None) -> str:
 
 def _of_others(backend: BackendBase, wanted: object) -> str | None:
     """What to do where a target of another backend is called so, or nearly so."""
-    owners = {name: each.name for each in others(backend) for name in each.targets}
+    owners = {
+        name: each.name for each in other_backends(backend) for name in each.targets
+    }
     owner = owners.get(str(wanted))
     if owner is not None:
         return f"it is a target of backend `{owner}`: pass `backend={owner!r}`"

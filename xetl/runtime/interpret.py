@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol, cast
 
-from xetl.backend import Argument
+from xetl.backend import INTERPRETER, Argument
 from xetl.errors import LaunchError, did_you_mean
 from xetl.runtime.executables import Loaded
 from xetl.runtime.grid import Grid
-from xetl.runtime.placement import INTERPRETER
 from xetl.runtime.tensors import note_written, stored_objects
 
 CHECKS = ("oob", "uninit", "race")

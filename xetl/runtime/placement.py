@@ -7,33 +7,30 @@ arrays, or its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from xetl.backend import (
+    DEFAULT_BACKEND,
+    INTERPRETER,
     Argument,
     ArrayView,
     BackendBase,
     Event,
     Place,
     QueuedExecutable,
+    find_backend,
+    other_backends,
 )
 from xetl.errors import LaunchError
 from xetl.prepacked import fast_entry
+from xetl.runtime import usm
+from xetl.runtime.executables import Loaded
 from xetl.runtime.grid import Grid
 from xetl.runtime.tensors import needs_derivative, note_written, stored_objects
 from xetl.runtime.usm import settle
-
-if TYPE_CHECKING:
-    from xetl.runtime.executables import Loaded
-
-from xetl.backend import backend_names, find_backend
-from xetl.runtime import usm
 from xetl.settings import config
-
-DEFAULT_BACKEND = "cpu"
-INTERPRETER = "reference"
 
 
 def choose_backend(
@@ -82,18 +79,7 @@ def _first(has: Callable[[BackendBase], bool], usual: BackendBase) -> BackendBas
     """The usual backend if it has something, or if none has; else one that has."""
     if has(usual):
         return usual
-    return next((each for each in others(usual) if has(each)), usual)
-
-
-def others(usual: BackendBase) -> Iterator[BackendBase]:
-    """The backends that can be imported, without the interpreter."""
-    for name in backend_names():
-        if name in (usual.name, INTERPRETER):
-            continue
-        try:
-            yield find_backend(name)
-        except (ImportError, LaunchError):  # what it needs is not installed
-            continue
+    return next((each for each in other_backends(usual) if has(each)), usual)
 
 
 class Finished:

@@ -9,11 +9,10 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import xetl
-from xetl.backend import backend_names, find_backend
+from xetl.backend import DEFAULT_BACKEND, INTERPRETER, backend_names, find_backend
 from xetl.errors import XetlError
 from xetl.findings import Finding
 from xetl.runtime.cache import disk_cache
-from xetl.runtime.placement import DEFAULT_BACKEND, INTERPRETER
 from xetl.settings import Config, Setting, config, misspelt_variables, variables
 
 _NEEDED = ("numpy", "ml_dtypes", "llvmlite", "numba", "xdsl", "click")

@@ -8,8 +8,7 @@ from typing import Any
 
 import click
 
-from xetl.backend import find_backend
-from xetl.runtime.placement import DEFAULT_BACKEND
+from xetl.backend import DEFAULT_BACKEND, find_backend
 from xetl.tools.host_tuning import rank, ranking, read_sizes, table, tune
 from xetl.tools.kernel_files import (
     about_a_kernel,
