@@ -177,6 +177,22 @@ def test_atomics_behind_the_end_of_what_they_load(tile: Any, shape: Any) -> None
 
 
 @xetile.kernel
+def counted_by_name(X, Names, Counts):
+    i = xetile.load_tile(xetile.init_tile(X, [xetile.program_id(0), 0], (1, 16)))
+    name = xetile.load_gather(xetile.init_tile(Names, i), padding=2)
+    xetile.atomic_rmw_tile("add", name, xetile.init_tile(Counts, i + 1))
+
+
+def test_atomic_additions_of_gathered_numbers() -> None:
+    x = np.random.default_rng(0).integers(-2, 9, (5, 16)).astype(np.int32)
+    names = np.arange(3, 10, dtype=np.int64)
+    out = agree(counted_by_name, 5, x, names, np.zeros(8, np.int64))
+    added = np.where((x >= 0) & (x < 7), names[np.clip(x, 0, 6)], 2)
+    inside = (x + 1 >= 0) & (x + 1 < 8)
+    same(out[2], np.bincount(x[inside] + 1, added[inside], 8).astype(np.int64))
+
+
+@xetile.kernel
 def old_values(X, Y, Z):
     v = xetile.load_tile(xetile.init_tile(Y, [0, 0], (5, 20)))
     t = xetile.init_tile(X, [-1, 3], (5, 20))

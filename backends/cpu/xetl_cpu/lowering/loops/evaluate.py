@@ -269,11 +269,7 @@ class Evaluator:
             build.compare("ult", index, size)
             for index, size in ((row, matrix.rows), (col, matrix.cols))
         ]
-        there = Block([load, scf.YieldOp(load.result)])
-        outside = Block([scf.YieldOp(padding)])
-        condition = build.both(*fits)
-        regions = Region(there), Region(outside)
-        return build.insert(scf.IfOp(condition, [padding.type], *regions))
+        return _load_if(build, build.both(*fits), load, padding)
 
     def goes_along(self, at: At) -> bool:
         """True for lanes along the inner loop, row by row."""
@@ -470,19 +466,29 @@ def _load_gather(ev: Evaluator, op: xetile.LoadGatherOp, at: At) -> SSAValue:
             return build.insert(vector.LoadOp(tile.memref, [first], wide))
         padding = _padding(ev, op.padding, type_.element_type, at.lanes)
         return build.insert(vector.MaskedloadOp(tile.memref, [first], mask, padding))
-    wide = at if at.lanes > 1 else At(at.row, at.col, COLUMNS, ev.state.lanes)
-    padding = _padding(ev, op.padding, type_.element_type, wide.lanes)
-    if at.lanes > 1:
-        found = _strided_load(ev, tile, op.mask, at, padding)
-        if found is not None:
-            remark(op, "loop", "a few places apart: loaded as vectors and shuffled")
-            return found
+    padding = _padding(ev, op.padding, type_.element_type, at.lanes)
+    if at.lanes == 1:
+        index, is_inside = scatter_lanes(ev, tile, op.mask, at)
+        load = memref.LoadOp(tile.memref, [index])
+        return _load_if(build, is_inside, load, padding)
+    found = _strided_load(ev, tile, op.mask, at, padding)
+    if found is not None:
+        remark(op, "loop", "a few places apart: loaded as vectors and shuffled")
+        return found
     remark(op, "loop", "gathered: each element has an index of its own")
-    indices, mask = scatter_lanes(ev, tile, op.mask, wide)
-    loaded = build.insert(
+    indices, mask = scatter_lanes(ev, tile, op.mask, at)
+    return build.insert(
         vector.GatherOp(tile.memref, [build.index(0)], indices, mask, padding)
     )
-    return loaded if at.lanes > 1 else build.insert(vector.ExtractOp(loaded, [0]))
+
+
+def _load_if(
+    build: Builder, is_inside: SSAValue, load: memref.LoadOp, padding: SSAValue
+) -> SSAValue:
+    """An element, or the padding where it is outside."""
+    there = Region(Block([load, scf.YieldOp(load.result)]))
+    outside = Region(Block([scf.YieldOp(padding)]))
+    return build.insert(scf.IfOp(is_inside, [padding.type], there, outside))
 
 
 _RULES: dict[type[Operation], Callable[[Evaluator, Any, At], SSAValue]] = {
