@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -142,3 +142,55 @@ def test_arrays_of_dlpack_take_the_native_entry(natively: Any) -> None:
         np.testing.assert_array_equal(y, x[first : first + 16] * 3)
     scaled[1](Foreign(x[9:20]), Foreign(y), np.float32(3), 0, True, 16)
     np.testing.assert_array_equal(y[:11], x[9:20] * 3)
+
+
+class Scale(NamedTuple):
+    first: Any
+    by: Any
+
+
+@xetile.kernel
+def moved(pair, Y, S: constexpr, N: constexpr = 16):
+    v = xetile.load_tile(xetile.init_tile(pair[0], [S[0]], (N,)))
+    xetile.store_tile(v // S[1] + pair[1][0], xetile.init_tile(Y, [0], (N,)))
+
+
+def test_tuples_take_the_native_entry(natively: Any) -> None:
+    """Of constants, from any place in the source; of arrays, also beside keywords."""
+    x, y = np.arange(40, dtype=np.float32), np.empty(16, np.float32)
+    pair = x, np.full(1, 5, np.float32)
+    scales = (3, 2), (300, 2.5), Scale(3, 2)
+    for _ in range(2):
+        for scale in scales:
+            moved[1](pair, y, S=scale)
+            moved[1](pair, y, S=scale, N=16)
+    natively()
+    late, early = np.zeros(16, np.float32), x[3:19] // 2
+    same = ((3, 2), early), ([3, 2], early), ((300, 2.5), late), (scales[2], early)
+    for scale, wanted in same:
+        for given in ({"S": scale}, {"S": scale, "N": 16}):
+            y[...] = 0
+            moved[1](pair, y, **given)
+            np.testing.assert_array_equal(y, wanted + 5)
+
+
+@BACKENDS
+def test_tuples_of_other_kinds_are_other_constants(backend: str) -> None:
+    """1, 1.0 and True are equal, but not the same constant."""
+
+    @xetile.kernel
+    def which(Y, S: constexpr):
+        if isinstance(S[0], bool):
+            Y[0] = 1
+        elif isinstance(S[0], float):
+            Y[0] = 2
+        else:
+            Y[0] = 3
+
+    y = np.zeros(1, np.int32)
+    for _ in range(3):
+        for wanted, scale in enumerate(((True, 0), (1.0, 0), (1, 0)), 1):
+            which[1](y, scale, backend=backend)
+            assert y[0] == wanted
+            which[1](y, [*scale], backend=backend)
+            assert y[0] == wanted

@@ -21,6 +21,7 @@ from xetl.imports import import_whole
 from xetl.language.dtypes import DType
 from xetl.prepacked import Prepacked
 from xetl.runtime import overlap, usm
+from xetl.runtime.constants import known_constant
 from xetl.runtime.tensors import (
     SUPPORTED,
     check_rank,
@@ -103,6 +104,8 @@ def _as_plain(torch: Any, value: Any) -> Any:
         return tensor_as_array(torch, value)
     if isinstance(value, np.integer | np.floating | np.bool_):
         return cast("Any", value).item()
+    if isinstance(value, tuple | list):
+        return known_constant(cast("object", value))
     others = issubclass(type(value), np.ndarray) or usm.states(value, usm.INTERFACE)
     if not others and usm.states(value, "__dlpack__"):
         view = _describe_dlpack(value, "an array")

@@ -185,12 +185,17 @@ class Kernel(LaunchedKernel):
         stored, waits = prepared.stored, keywords.get("wait", True)
         fast = shortcut_entry(loaded, wanted.values, stored, place, waits)
         tuples, params = wanted.signature.tuples, wanted.signature.params
-        if fast is None or (tuples and keywords):
+        has_rest = any(each.is_rest for each in self._parameters.each)
+        if fast is None or (has_rest and keywords):
             return None
         if tuples:
-            values = self._parameters.bind(args, {})
-            fast = flat_entry(fast, self._parameters, tuples, values, len(args))
-        further = () if tuples else self._rest(wanted, len(args), bool(keywords))
+            named = {n: v for n, v in keywords.items() if n not in OPTIONS}
+            values = self._parameters.bind(args, named)
+            given = len(values) if keywords else len(args)
+            fast = flat_entry(fast, self._parameters, tuples, values, given)
+        further = self._rest(wanted, len(args), bool(keywords))
+        if tuples and not keywords:
+            further = ()
         names = tuple(each.name for each in further)
         rest = tuple(each.default for each in further)
         known = {n: v if n in OPTIONS else None for n, v in keywords.items()}

@@ -7,7 +7,6 @@ integer, a float or a condition; everything else is a compile-time value.
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterator, Sequence
-from functools import partial
 from types import BuiltinFunctionType, FunctionType
 from typing import Any, cast
 
@@ -20,7 +19,6 @@ from xetl.language.operation import Function, operation_name
 from xetl.language.signature import (
     ArrayParam,
     ConstParam,
-    Record,
     ScalarParam,
     Signature,
     TupleParam,
@@ -28,10 +26,11 @@ from xetl.language.signature import (
 )
 from xetl.records import record
 from xetl.runtime.arrays import ArrayView, describe_if_array, unit_dim
+from xetl.runtime.constants import constant_of, typed
 from xetl.runtime.overlap import same_view
 from xetl.runtime.parameters import MISSING, Parameter, Parameters
 from xetl.runtime.signature_text import Described
-from xetl.runtime.structured import constant_record, is_structure, take_apart
+from xetl.runtime.structured import is_structure, take_apart
 
 _FUNCTIONS = (Function, FunctionType, BuiltinFunctionType)
 _COMPILE_TIME: tuple[type, ...] = (DType, WgMap, SgMap, XeMap, *_FUNCTIONS)
@@ -83,7 +82,7 @@ def specialize(parameters: Parameters, values: Sequence[Any]) -> Specialization:
     args = [arg for _, arg in found if arg is not None]
     params = with_aliases([param for param, _ in found], args)
     names = [p.name for p in params if not isinstance(p, ConstParam)]
-    key = tuple(_typed(p.value) if isinstance(p, ConstParam) else p for p in params)
+    key = tuple(typed(p.value) if isinstance(p, ConstParam) else p for p in params)
     objects = list(leaves_of(parameters, values)) if tuples else values
     return Specialization(
         Signature(tuple(params), tuple(tuples)),
@@ -121,7 +120,7 @@ def _classify_leaf(path: str, value: Any, is_constant: bool) -> _Classified:
         return _classify(parameter, value)
     if describe_if_array(value, path) is not None:
         return _classify(parameter, value)
-    return ConstParam(path, _constant(path, value)), None
+    return ConstParam(path, constant_of(path, value)), None
 
 
 def _classify(
@@ -131,7 +130,7 @@ def _classify(
     if isinstance(value, Described):
         return value.param(name), None
     if parameter.is_constexpr:
-        return ConstParam(name, _constant(name, value)), None
+        return ConstParam(name, constant_of(name, value)), None
     if _is_compile_time(value):
         return ConstParam(name, value), None
     scalar = _scalar(name, value)
@@ -194,45 +193,6 @@ def _unsupported(name: str, value: object) -> LaunchError:
     return LaunchError(
         f"`{name}` is a {kind}, which a kernel cannot take", code="X0805", help=advice
     )
-
-
-def _constant(name: str, value: Any) -> object:
-    if isinstance(value, tuple) or not _is_hashable(value):
-        record = constant_record(cast("object", value), partial(_constant, name))
-        if record is not None:
-            return record
-    if isinstance(value, list | tuple):
-        return tuple(_constant(name, each) for each in cast("Sequence[Any]", value))
-    if isinstance(value, np.generic):
-        return cast("Any", value).item()
-    if not _is_hashable(value):
-        raise LaunchError(
-            f"`{name}` is a compile-time parameter, but a {type(value).__name__} "
-            "cannot be one",
-            code="X0805",
-            help="compile-time values must be hashable: numbers, strings, tuples, "
-            "functions, dtypes, maps",
-        )
-    return value
-
-
-def _is_hashable(value: object) -> bool:
-    try:
-        hash(value)
-    except TypeError:
-        return False
-    return True
-
-
-def _typed(value: object) -> Hashable:
-    """A key that keeps 1, 1.0, True and -0.0, 0.0 apart, and makes NaN equal NaN."""
-    if isinstance(value, Record):
-        return (value.form, *map(_typed, value))
-    if isinstance(value, tuple):
-        return tuple(_typed(each) for each in cast("tuple[object, ...]", value))
-    if isinstance(value, float):
-        return (float, value.hex())
-    return (type(value), value)
 
 
 def with_aliases(

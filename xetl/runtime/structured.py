@@ -64,15 +64,6 @@ def _take_apart(name: str, value: object, leaf: Leaf, is_constant: bool) -> Tupl
     return TupleParam(name, tuple(items), (kind, *fields))
 
 
-def constant_record(value: object, constant: Callable[[Any], object]) -> Record | None:
-    """A compile-time named tuple or dataclass, its items made constants."""
-    fields = fields_of(value)
-    if fields is None:
-        return None
-    items = [constant(each) for each in fields.values()]
-    return Record.make(type(value).__name__, list(fields), items)
-
-
 # Calls like an earlier one -----------------------------------------------------------
 
 

@@ -307,8 +307,7 @@ def _emit_read(module: Any, array: Any) -> Any:
     with code.if_then(code.is_(kind, "==", layout.ARRAY)):
         code.require(array, [obj, record, process, slots, range_])
     with code.if_then(code.is_(kind, "==", layout.CONST)):
-        known = code.word(record, layout.R_OBJECT)
-        code.refuse_if(code.is_(code.ptrtoint(obj, I64), "!=", known))
+        _require_same(code, process, obj, code.pointer(record, layout.R_OBJECT))
     with code.if_then(code.is_(kind, "==", layout.CONST_INT)):
         value = _read_int(code, process, obj, overflow)
         code.refuse_if(code.is_(value, "!=", code.word(record, layout.R_OBJECT)))
@@ -328,6 +327,23 @@ def _emit_read(module: Any, array: Any) -> Any:
         code.refuse_unless(code.or_(true, false))
         code.put(slots, slot, code.zext(true, I64))
     return code.finish()
+
+
+def _require_same(code: EntryCode, process: Value, obj: Value, known: Value) -> None:
+    """Refuse another object, but for a tuple of the same ones."""
+    is_other = code.is_(code.ptrtoint(obj, I64), "!=", code.ptrtoint(known, I64))
+    with code.if_then(is_other):
+        empty = code.pointer(process, layout.P_NO_NAMES)
+        of_tuples = code.word(empty, layout.OB_TYPE // 8)
+        for each in (obj, known):
+            kind = code.word(each, layout.OB_TYPE // 8)
+            code.refuse_if(code.is_(kind, "!=", of_tuples))
+        count, wanted = (code.word(each, layout.OB_SIZE // 8) for each in (obj, known))
+        code.refuse_if(code.is_(count, "!=", wanted))
+        items, others = (code.at(each, layout.TUPLE_ITEMS) for each in (obj, known))
+        with code.counted_loop(count) as loop:
+            item, other = (code.word(each, loop.index) for each in (items, others))
+            code.refuse_if(code.is_(item, "!=", other))
 
 
 def _require_equal(code: EntryCode, process: Value, obj: Value, known: Value) -> None:

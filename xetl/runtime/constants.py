@@ -1,0 +1,90 @@
+"""Compile-time values: what a kernel is compiled for, and when two are the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from functools import partial
+from typing import Any, cast
+
+import numpy as np
+
+from xetl.errors import LaunchError
+from xetl.language.dtypes import DType
+from xetl.language.signature import Record, fields_of, leaves
+
+_NUMBERS = {int, float, bool, str, type(None), DType}
+_KNOWN: dict[Hashable, object] = {}
+"""The first of all tuples that are equal: native code compares constants by identity.
+
+Those of numbers and the like alone, so that nothing large is kept.
+"""
+
+
+def _record_of(value: object, constant: Callable[[Any], object]) -> Record | None:
+    """A compile-time named tuple or dataclass, its items made constants."""
+    fields = fields_of(value)
+    if fields is None:
+        return None
+    items = [constant(each) for each in fields.values()]
+    return Record.make(type(value).__name__, list(fields), items)
+
+
+def constant_of(name: str, value: Any) -> object:
+    """A compile-time value as kernels are compiled for it.
+
+    Raises:
+        LaunchError: it cannot be one.
+    """
+    if isinstance(value, tuple) or not _is_hashable(value):
+        record = _record_of(cast("object", value), partial(constant_of, name))
+        if record is not None:
+            return _first_of(record)
+    if isinstance(value, list | tuple):
+        made = tuple(constant_of(name, each) for each in cast("Sequence[Any]", value))
+        return _first_of(made)
+    if isinstance(value, np.generic):
+        return cast("Any", value).item()
+    if not _is_hashable(value):
+        raise LaunchError(
+            f"`{name}` is a compile-time parameter, but a {type(value).__name__} "
+            "cannot be one",
+            code="X0805",
+            help="compile-time values must be hashable: numbers, strings, tuples, "
+            "functions, dtypes, maps",
+        )
+    return value
+
+
+def _is_hashable(value: object) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
+def typed(value: object) -> Hashable:
+    """A key that keeps 1, 1.0, True and -0.0, 0.0 apart, and makes NaN equal NaN."""
+    if isinstance(value, Record):
+        return (value.form, *map(typed, value))
+    if isinstance(value, tuple):
+        return tuple(typed(each) for each in cast("tuple[object, ...]", value))
+    if isinstance(value, float):
+        return (float, value.hex())
+    return (type(value), value)
+
+
+def _first_of(made: tuple[object, ...] | Record) -> object:
+    """The tuple or record that came first of those that are equal."""
+    if not _is_of_numbers(made):
+        return made
+    return _KNOWN.setdefault(typed(made), made)
+
+
+def _is_of_numbers(value: object) -> bool:
+    return all(type(each) in _NUMBERS for each in leaves([value]))
+
+
+def known_constant(value: object) -> object:
+    """The compile-time value that a list or tuple of numbers is; others as they are."""
+    return constant_of("", value) if _is_of_numbers(value) else value
