@@ -16,10 +16,10 @@ from harness import write_csv
 
 from xetl import xetile
 from xetl.language.ops import cdiv
-from xetl.ops.attention_kernel import attention
-from xetl.ops.normalization import norm_folded_rows
-from xetl.ops.product import gelu, product
-from xetl.ops.softmaxes import softmax_folded_rows
+from xetl.ops.attention.kernel import attention
+from xetl.ops.products.product import gelu, product
+from xetl.ops.rows.normalization import norm_folded_rows
+from xetl.ops.rows.softmaxes import softmax_folded_rows
 from xetl.runtime.kernel import Kernel
 from xetl.xetile import constexpr, f32
 from xetl_xegpu.offline.isa import IsaCounts, count, loops

@@ -32,7 +32,7 @@ _HOMES = {
     "heuristics": "xetl.runtime.tuning.decorators",
     "load_mlir": "xetl.runtime.library",
     "no_compile": "xetl.settings",
-    "op": "xetl.ops.custom",
+    "op": "xetl.ops.calling.custom",
     "perf_report": "xetl.tools.performance.report",
 }
 
@@ -42,7 +42,7 @@ opencl_driver.make_known()
 
 if TYPE_CHECKING:
     from xetl import ops as ops
-    from xetl.ops.custom import op
+    from xetl.ops.calling.custom import op
     from xetl.runtime.library import load_mlir
     from xetl.runtime.measure import do_bench
     from xetl.runtime.trace import TileTrace

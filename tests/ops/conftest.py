@@ -3,6 +3,6 @@
 from contextlib import suppress
 
 with suppress(ImportError):
-    from xetl.ops import torch_library
+    from xetl.ops.calling import torch_library
 
     torch_library.register()

@@ -11,7 +11,7 @@ torch: Any = pytest.importorskip("torch")
 from tests.ops.test_like_torch import BOUNDS, close  # noqa: E402
 from xetl import ops  # noqa: E402
 from xetl.errors import LaunchError  # noqa: E402
-from xetl.ops import fused_losses  # noqa: E402
+from xetl.ops.losses import fused_losses  # noqa: E402
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from xetl import ops
-from xetl.ops.operands import dense_strides, order_of
+from xetl.ops.calling.operands import dense_strides, order_of
 
 torch = pytest.importorskip("torch")
 functional = torch.nn.functional

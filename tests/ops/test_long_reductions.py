@@ -10,7 +10,7 @@ import pytest
 
 from xetl import ops
 from xetl.errors import LaunchError
-from xetl.ops import reductions
+from xetl.ops.rows import reductions
 
 LONG = [(2, 100003), (2, 102400), (102400,), (64, 64, 17), (3, 2, 40960), (1, 3, 70001)]
 

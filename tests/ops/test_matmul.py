@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import xetl
 from xetl.errors import LaunchError
 from xetl.ops import matmul
-from xetl.ops.plans import make_plan
+from xetl.ops.products.plans import make_plan
 
 DTYPES = {
     "f16": np.dtype(np.float16),

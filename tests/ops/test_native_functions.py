@@ -23,8 +23,9 @@ from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 
 from xetl import ops  # noqa: E402
 from xetl.errors import LaunchError  # noqa: E402
-from xetl.ops import matrix_product, repeated  # noqa: E402
-from xetl.ops.declare import Function  # noqa: E402
+from xetl.ops.calling import repeated  # noqa: E402
+from xetl.ops.calling.declare import Function  # noqa: E402
+from xetl.ops.products import matrix_product  # noqa: E402
 from xetl_cpu.launch import fastcall  # noqa: E402
 
 

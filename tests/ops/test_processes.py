@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from xetl import ops
-from xetl.ops.softmaxes import softmax_rows
+from xetl.ops.rows.softmaxes import softmax_rows
 
 
 @pytest.mark.parametrize("function", [getattr(ops, name) for name in ops.__all__])
@@ -97,12 +97,12 @@ import sys
 import numpy as np
 from xetl import ops
 assert ops.softmax(np.zeros((1, 2), np.float32))[0, 0] == 0.5
-assert "xetl.ops.convolutions" not in sys.modules
+assert "xetl.ops.convolution.convolutions" not in sys.modules
 assert set(ops.__all__) <= set(dir(ops))
 names = {}
 exec("from xetl.ops import *", names)
 assert all(callable(names[name]) for name in ops.__all__)
-assert "xetl.ops.convolutions" in sys.modules
+assert "xetl.ops.convolution.convolutions" in sys.modules
 try:
     ops.no_function
 except AttributeError as error:

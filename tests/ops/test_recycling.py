@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from xetl import ops
-from xetl.ops import recycling
+from xetl.ops.calling import recycling
 
 torch = pytest.importorskip("torch")
 

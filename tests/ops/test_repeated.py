@@ -16,8 +16,8 @@ from torch.nn import functional  # noqa: E402
 
 from xetl import ops  # noqa: E402
 from xetl.errors import LaunchError  # noqa: E402
-from xetl.ops.calls import Launch  # noqa: E402
-from xetl.ops.declare import Function  # noqa: E402
+from xetl.ops.calling.calls import Launch  # noqa: E402
+from xetl.ops.calling.declare import Function  # noqa: E402
 
 FUNCTIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "softmax": (ops.softmax, lambda x: torch.softmax(x, -1)),

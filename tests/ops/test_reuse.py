@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from xetl.ops import matmul
-from xetl.ops.matrix_product import _known, reused
+from xetl.ops.products.matrix_product import _known, reused
 from xetl.settings import config
 
 SHAPE = (64, 96)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from xetl.language.dtypes import DType, bf16, f16, i8
-from xetl.ops.device_tiles import (
+from xetl.ops.products.device_tiles import (
     DeviceTiles,
     Gpu,
     Product,
@@ -13,7 +13,7 @@ from xetl.ops.device_tiles import (
     find_gpu,
     seconds,
 )
-from xetl.ops.plans import choose_tiles
+from xetl.ops.products.plans import choose_tiles
 
 
 @pytest.mark.parametrize("rows", [1, 2, 3, 4])

@@ -67,52 +67,55 @@ __all__ = [
 
 _NAMES = {
     "activations": "geglu gelu relu sigmoid silu swiglu tanh",
-    "added_products": "addmm baddbmm",
-    "channel_norms": "batch_norm group_norm",
-    "convolutions": "conv1d conv2d",
-    "dot_product_attention": "scaled_dot_product_attention",
+    "products.added_products": "addmm baddbmm",
+    "rows.channel_norms": "batch_norm group_norm",
+    "convolution.convolutions": "conv1d conv2d",
+    "attention.dot_product_attention": "scaled_dot_product_attention",
     "dropouts": "dropout",
-    "extremes": "max min",
-    "flash_attention": "flash_attn_varlen_func flash_attn_with_kvcache",
-    "fused_losses": "linear_cross_entropy",
+    "rows.extremes": "max min",
+    "attention.flash_attention": "flash_attn_varlen_func flash_attn_with_kvcache",
+    "losses.fused_losses": "linear_cross_entropy",
     "indexing": "embedding gather index_select scatter_add",
-    "losses": "cross_entropy nll_loss",
-    "matrix_product": "bmm linear matmul prepack",
-    "normalization": "layer_norm rms_norm",
+    "losses.class_losses": "cross_entropy nll_loss",
+    "products.matrix_product": "bmm linear matmul prepack",
+    "rows.normalization": "layer_norm rms_norm",
     "optimisers": "adamw sgd",
-    "ordering": "argsort sort topk",
-    "pointwise_losses": "kl_div mse_loss",
-    "reductions": "amax amin argmax argmin cumsum mean sum",
+    "rows.ordering": "argsort sort topk",
+    "losses.pointwise_losses": "kl_div mse_loss",
+    "rows.reductions": "amax amin argmax argmin cumsum mean sum",
     "rotary": "rope",
-    "scaled_products": "grouped_mm linear_int4 scaled_mm",
-    "softmaxes": "log_softmax softmax",
-    "variances": "var",
+    "products.scaled_products": "grouped_mm linear_int4 scaled_mm",
+    "rows.softmaxes": "log_softmax softmax",
+    "rows.variances": "var",
 }
 """The functions of each module."""
 _HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
 
 if TYPE_CHECKING:
     from xetl.ops.activations import geglu, gelu, relu, sigmoid, silu, swiglu, tanh
-    from xetl.ops.added_products import addmm, baddbmm
-    from xetl.ops.channel_norms import batch_norm, group_norm
-    from xetl.ops.convolutions import conv1d, conv2d
-    from xetl.ops.dot_product_attention import scaled_dot_product_attention
+    from xetl.ops.attention.dot_product_attention import scaled_dot_product_attention
+    from xetl.ops.attention.flash_attention import (
+        flash_attn_varlen_func,
+        flash_attn_with_kvcache,
+    )
+    from xetl.ops.convolution.convolutions import conv1d, conv2d
     from xetl.ops.dropouts import dropout
-    from xetl.ops.extremes import max, min
-    from xetl.ops.flash_attention import flash_attn_varlen_func, flash_attn_with_kvcache
-    from xetl.ops.fused_losses import linear_cross_entropy
     from xetl.ops.indexing import embedding, gather, index_select, scatter_add
-    from xetl.ops.losses import cross_entropy, nll_loss
-    from xetl.ops.matrix_product import bmm, linear, matmul, prepack
-    from xetl.ops.normalization import layer_norm, rms_norm
+    from xetl.ops.losses.class_losses import cross_entropy, nll_loss
+    from xetl.ops.losses.fused_losses import linear_cross_entropy
+    from xetl.ops.losses.pointwise_losses import kl_div, mse_loss
     from xetl.ops.optimisers import adamw, sgd
-    from xetl.ops.ordering import argsort, sort, topk
-    from xetl.ops.pointwise_losses import kl_div, mse_loss
-    from xetl.ops.reductions import amax, amin, argmax, argmin, cumsum, mean, sum
+    from xetl.ops.products.added_products import addmm, baddbmm
+    from xetl.ops.products.matrix_product import bmm, linear, matmul, prepack
+    from xetl.ops.products.scaled_products import grouped_mm, linear_int4, scaled_mm
     from xetl.ops.rotary import rope
-    from xetl.ops.scaled_products import grouped_mm, linear_int4, scaled_mm
-    from xetl.ops.softmaxes import log_softmax, softmax
-    from xetl.ops.variances import var
+    from xetl.ops.rows.channel_norms import batch_norm, group_norm
+    from xetl.ops.rows.extremes import max, min
+    from xetl.ops.rows.normalization import layer_norm, rms_norm
+    from xetl.ops.rows.ordering import argsort, sort, topk
+    from xetl.ops.rows.reductions import amax, amin, argmax, argmin, cumsum, mean, sum
+    from xetl.ops.rows.softmaxes import log_softmax, softmax
+    from xetl.ops.rows.variances import var
 else:  # a checker would take any name to be there
 
     def __getattr__(name: str) -> object:
@@ -135,4 +138,4 @@ def load_all() -> None:
 
 
 if "torch" in sys.modules:  # else with the first call once it is
-    import_whole("xetl.ops.torch_library").register()
+    import_whole("xetl.ops.calling.torch_library").register()

@@ -12,13 +12,20 @@ from typing import Any
 from xetl import xetile
 from xetl.errors import LaunchError
 from xetl.language.dtypes import DType
-from xetl.ops.declarations import ArrayLike, Call, Context, Operand, Step, result_like
-from xetl.ops.declare import function
+from xetl.ops.calling.declarations import (
+    ArrayLike,
+    Call,
+    Context,
+    Operand,
+    Step,
+    result_like,
+)
+from xetl.ops.calling.declare import function
+from xetl.ops.calling.views import elements, floats, same_shapes, sums_of
 from xetl.ops.matrices import matrix, put, take
-from xetl.ops.product import ACTIVATIONS
-from xetl.ops.product import gelu as exact_gelu
-from xetl.ops.product import silu as silu_of
-from xetl.ops.views import elements, floats, same_shapes, sums_of
+from xetl.ops.products.product import ACTIVATIONS
+from xetl.ops.products.product import gelu as exact_gelu
+from xetl.ops.products.product import silu as silu_of
 from xetl.xetile import Array, Vector, constexpr
 
 _SQRT_2_PI = 0.7978845608028654

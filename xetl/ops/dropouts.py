@@ -14,14 +14,21 @@ from xetl import xetile
 from xetl.errors import LaunchError
 from xetl.language.ops import cdiv
 from xetl.ops.activations import copied
-from xetl.ops.batches import itself
-from xetl.ops.calls import Launch
-from xetl.ops.declarations import ArrayLike, Call, Context, Step, result, temporary
-from xetl.ops.declare import function, is_traced
+from xetl.ops.calling.batches import itself
+from xetl.ops.calling.calls import Launch
+from xetl.ops.calling.declarations import (
+    ArrayLike,
+    Call,
+    Context,
+    Step,
+    result,
+    temporary,
+)
+from xetl.ops.calling.declare import function, is_traced
+from xetl.ops.calling.options import plain
+from xetl.ops.calling.rules import SUMS
+from xetl.ops.calling.views import array_of, flat_view, floats, size_of
 from xetl.ops.matrices import put, take
-from xetl.ops.options import plain
-from xetl.ops.rules import SUMS
-from xetl.ops.views import array_of, flat_view, floats, size_of
 from xetl.runtime.call_site import at_caller
 from xetl.xetile import Array, constexpr
 
@@ -135,7 +142,7 @@ def dropout(
 def new_seed(like: Any) -> Any:
     """An array of one number that is drawn by the library ``like`` is from."""
     if is_traced() or type(like).__module__.partition(".")[0] == "torch":
-        from xetl.ops import torch_calls  # noqa: PLC0415 - only with torch
+        from xetl.ops.calling import torch_calls  # noqa: PLC0415 - only with torch
 
         return torch_calls.new_seed(like, _SEEDS)
     return np.random.randint(_SEEDS, size=1)

@@ -15,9 +15,9 @@ from xetl.errors import LaunchError
 from xetl.language.dtypes import DType, i32, i64
 from xetl.language.ops import cdiv
 from xetl.ops.activations import copied
-from xetl.ops.batches import View, as_line, as_row, chain, itself, split_batch
-from xetl.ops.calls import Launch
-from xetl.ops.declarations import (
+from xetl.ops.calling.batches import View, as_line, as_row, chain, itself, split_batch
+from xetl.ops.calling.calls import Launch
+from xetl.ops.calling.declarations import (
     ArrayLike,
     Call,
     Context,
@@ -26,11 +26,18 @@ from xetl.ops.declarations import (
     result,
     temporary,
 )
-from xetl.ops.declare import function
+from xetl.ops.calling.declare import function
+from xetl.ops.calling.operands import Numbers
+from xetl.ops.calling.rules import SUMS, Shape, wrong_shape
+from xetl.ops.calling.views import (
+    array_of,
+    find_dim,
+    floats,
+    size_of,
+    sums_of,
+    width_of,
+)
 from xetl.ops.matrices import matrix, put, take
-from xetl.ops.operands import Numbers
-from xetl.ops.rules import SUMS, Shape, wrong_shape
-from xetl.ops.views import array_of, find_dim, floats, size_of, sums_of, width_of
 from xetl.xetile import Array, constexpr
 
 _WIDEST, _STRIPE, _ROW, _ROWS = 1024, 64, 256, 16

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from xetl import xetile
-from xetl.ops.declarations import ArrayLike, Call, Number, Operand
-from xetl.ops.declare import function
+from xetl.ops.calling.declarations import ArrayLike, Call, Number, Operand
+from xetl.ops.calling.declare import function
+from xetl.ops.calling.views import elements, floats, same_shapes, size_of, sums_of
 from xetl.ops.matrices import matrix, put, take
-from xetl.ops.views import elements, floats, same_shapes, size_of, sums_of
 from xetl.xetile import Array, constexpr
 
 _LANES = 128

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from xetl import ops
-from xetl.ops.calls import Launch
+from xetl.ops.calling.calls import Launch
 from xetl.runtime import usm
 from xetl.settings import config
 from xetl_xegpu.launch import devices, executable

@@ -7,11 +7,11 @@ import pytest
 from tests.backends.xegpu.offline.compiling import compiled, lanes_of
 from tests.backends.xegpu.offline.hand_made import HAS_OCLOC, REASON
 from xetl import xetile
-from xetl.ops.attention_kernel import attention as ready_made
-from xetl.ops.dot_product_attention import DEVICE_KEYS
-from xetl.ops.normalization import norm_folded_rows, norm_rows
-from xetl.ops.product import gelu, product
-from xetl.ops.softmaxes import softmax_folded_rows, softmax_rows
+from xetl.ops.attention.dot_product_attention import DEVICE_KEYS
+from xetl.ops.attention.kernel import attention as ready_made
+from xetl.ops.products.product import gelu, product
+from xetl.ops.rows.normalization import norm_folded_rows, norm_rows
+from xetl.ops.rows.softmaxes import softmax_folded_rows, softmax_rows
 from xetl.xetile import constexpr, f32
 from xetl_xegpu.launch.repitching import copy_rows
 from xetl_xegpu.offline.isa import count, loops

@@ -1,0 +1,1 @@
+"""Attention: kernels forward and backward, and the functions made of them."""

@@ -1,0 +1,350 @@
+"""``xetl.ops.scaled_dot_product_attention``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import sqrt
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from xetl.errors import LaunchError
+from xetl.language.dtypes import DType, bf16
+from xetl.language.ops import cdiv
+from xetl.ops.activations import copied
+from xetl.ops.attention.backward_kernel import attention_backward
+from xetl.ops.attention.kernel import attention, attention_with_options
+from xetl.ops.calling.batches import View, chain, itself, split_batch
+from xetl.ops.calling.calls import Launch
+from xetl.ops.calling.declarations import (
+    ArrayLike,
+    Call,
+    Context,
+    Operand,
+    Step,
+    temporary,
+)
+from xetl.ops.calling.declarations import result as new_one
+from xetl.ops.calling.declare import function
+from xetl.ops.calling.rules import SUMS, Shape, common_dtype_of, wrong_shape
+from xetl.ops.calling.views import array_of, size_of
+from xetl.ops.dropouts import new_seed
+from xetl.ops.products.plans import smallest
+from xetl.runtime.placement import choose_backend
+from xetl.runtime.usm import DEVICE_BACKEND
+
+Dims: TypeAlias = Sequence[int]
+"""Numbers that torch takes as a list."""
+
+_NAME = "scaled_dot_product_attention"
+
+_LOG2_E = 1.4426950408889634
+
+_LEAST_FACTOR = 2.0**-126
+"""In place of 0, with which what is masked (minus infinity) would be NaN."""
+
+_QUERIES = (1, 4, 16, 64)
+"""Of a program: the first that is enough, else the last. More are no faster on a CPU,
+and leave less for other threads."""
+
+_KEYS = (16, 64, 256)
+"""Of a block: enough for a product to be one, few enough for scores to stay in L2."""
+
+_CAUSAL_KEYS = (16, 64)
+"""Of a block where scores are masked: what is masked of one is computed in vain, and
+smaller blocks leave out more."""
+
+_KEYS_BACKWARD = (16, 64, 128)
+"""For the derivative, where nothing is masked."""
+
+DEVICE_KEYS = {16: 64, 32: 32, 64: 8}
+"""Of a block on a GPU, by the bits of a dtype. [measured] nothing spills; where lanes
+multiply (32 and 64 bits) some KB a subgroup would with twice as many."""
+
+
+def _completed(values: list[Any]) -> None:
+    """``(q, k, v, causal, scale, out)`` was how it could be called; draws a seed."""
+    mask, scale, out = values[3:6]
+    if isinstance(mask, bool):
+        values[3:6] = None, 0.0, mask
+        values[6] = scale or values[6]
+        if hasattr(out, "shape"):
+            values[-1] = out
+    if values[4] and values[9] is None:
+        values[9] = new_seed(values[0])
+
+
+def window_of(name: str, window: Any, *, is_causal: bool) -> tuple[Any, Any]:
+    """How many keys a query sees before and behind its own; None: all.
+
+    Raises:
+        LaunchError: it is no window.
+    """
+    found = tuple(window)
+    if len(found) != 2 or min(found) < -1:
+        problem = f"a window of {window}"
+        raise wrong_shape(name, problem, "pass (before, behind), -1 for no end")
+    left, right = (None if size == -1 else int(size) for size in found)
+    return left, 0 if is_causal else right
+
+
+def _backward(context: Context, grad: Any) -> Mapping[str, Any]:
+    q, k, v, mask, seed, out = context.saved
+    options = context.options
+    scale = options["scale"]
+    scale = 1 / sqrt(q.shape[-1]) if scale is None else scale
+    groups = q.shape[-3] // k.shape[-3] if options["enable_gqa"] else 1
+    wide = [x.repeat_interleave(groups, -3) if groups > 1 else x for x in (k, v)]
+    batch, (s, t) = out.shape[:-2], (q.shape[-2], k.shape[-2])
+    whole = [
+        (x if x.shape[:-2] == batch else x.expand(*batch, *x.shape[-2:])).contiguous()
+        for x in (grad, q, *wide, out)
+    ]
+    if mask is not None:
+        mask = mask.expand(*(batch if mask.ndim > 2 else ()), s, t)
+        mask = mask.reshape(-1, s, t) if mask.ndim > 2 else mask.contiguous()
+    g, a, b, c, y = whole
+    window, causal = options["window_size"], options["is_causal"]
+    left, right = window_of(_NAME, window, is_causal=causal)
+    sides = [-1 if size is None else size for size in (left, right)]
+    drawn = seed if options["dropout_p"] else None
+    numbers = (sides, scale, options["dropout_p"])
+    given = (g, a, b, c, y, mask, drawn, None, None)
+    found: Any = attention_gradients(*given, *numbers)
+    named: dict[str, Any] = {}
+    names = ("query", "key", "value")
+    inputs: Sequence[tuple[Any, ...]] = list(zip(names, (q, k, v), (q, *wide), found))
+    for name, x, repeated, gradient in inputs:
+        each: Any = gradient
+        if each.shape != repeated.shape:
+            each = each.sum_to_size(repeated.shape)
+        if repeated is not x:
+            each = each.unflatten(-3, (-1, groups)).sum(-3)
+        named[name] = each
+    return named
+
+
+@function(results=3)
+def attention_gradients(
+    grad: ArrayLike,
+    query: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
+    result: ArrayLike,
+    attn_mask: ArrayLike | None,
+    seed: ArrayLike | None,
+    q_starts: ArrayLike | None,
+    k_starts: ArrayLike | None,
+    window: Dims,
+    scale: float,
+    dropout_p: float,
+) -> Any:
+    """The gradients by query, key and value, all of them (..., s or t, d or e).
+
+    Leading dimensions are the same, but ``attn_mask`` has one or none. With
+    ``q_starts`` they are (heads, all queries or keys, ...).
+    """
+    found = tuple(new_one(x.shape, x.dtype) for x in (query, key, value))
+    (s, d), (t, e) = query.shape[-2:], value.shape[-2:]
+    b, acc = size_of(query.shape[:-2]), SUMS[query.dtype]
+
+    def steps(made: Any) -> Any:
+        kept = temporary((b, s, 2), acc)
+        by_q = made[0] if acc == query.dtype else temporary(query.shape, acc)
+        inputs = (query, key, value, attn_mask, result, grad, seed)
+        arrays = (*inputs, q_starts, k_starts, kept, by_q, *made[1:])
+        left, right = window_of(_NAME, window, is_causal=False)
+        keys = _KEYS_BACKWARD if left is right is None else _CAUSAL_KEYS
+        blocks = smallest(_QUERIES, s), smallest(keys, t)
+        mul = query.dtype if query.dtype is bf16 else acc
+        constants = (b, left, right, mul, acc, *blocks, d, e)
+        sequences = b if q_starts is None else b * (q_starts.shape[0] - 1)
+        grid = (sequences, 1, 1)
+        flat: View = lambda x: x.reshape(b, *x.shape[-2:])  # noqa: E731
+        views = [*[flat] * 3, None, *[flat] * 2, *[None] * 4, *[flat] * 3]
+        launch = Launch(attention_backward, views, (), grid, constants)
+        first = Step(launch, arrays, (scale * _LOG2_E, scale, dropout_p))
+        return [first] if by_q is made[0] else [first, copied(by_q, made[0], acc)]
+
+    return Call(found, steps)
+
+
+@function(
+    backward=_backward,
+    saves=["query", "key", "value", "attn_mask", "seed", "result"],
+    aliases={"q": "query", "k": "key", "v": "value", "causal": "is_causal"},
+    adapt=_completed,
+)
+def scaled_dot_product_attention(
+    query: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
+    attn_mask: ArrayLike | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+    window_size: Dims = (-1, -1),
+    seed: ArrayLike | None = None,
+    *,
+    out: ArrayLike = None,
+) -> Any:
+    """``softmax(q @ k.T * scale + mask) @ v``, shapes as torch's function of this name.
+
+    Leading dimensions are batches (and heads) and broadcast. Scores and sums are f32
+    (f64 for f64); what multiplies ``value`` is rounded to its dtype first, as the
+    products of 16-bit numbers need. Memory for scores does not grow with s and t.
+
+    Args:
+        query: (..., s, d); f16, bf16, f32 or f64. NumPy (bf16 by ml_dtypes), torch,
+            memory of a device (USM), anything with ``__dlpack__``.
+        key: (..., t, d), dtype of ``query``.
+        value: (..., t, e), dtype of ``query``.
+        attn_mask: (..., s, t) or what broadcasts to it; bool: which keys a query sees;
+            floats are added to the scores. It has no derivative.
+        dropout_p: the probability that a weight of a value is 0, others grow by
+            1 / (1 - dropout_p); below 1.
+        is_causal: whether query i sees only keys 0 to i.
+        scale: what scores are multiplied by; None: 1 / sqrt(d).
+        enable_gqa: whether several heads of ``query``, dimension -3, share one of
+            ``key`` and ``value``.
+        window_size: how many keys before and behind key i query i sees; -1: all.
+        seed: an array of one i64 for dropout, as of `dropout`; None: one is drawn.
+        out: (..., s, e), where the result goes, of any float dtype. It must not share
+            memory with another argument.
+
+    Returns:
+        ``out``, or a new array of the library ``query`` is from: (..., s, e), dtype of
+        ``query``. A query that sees no key gives 0.
+
+    Raises:
+        LaunchError: shapes (X0827) or dtypes (X0828) do not fit, ``out`` shares memory
+            (X0807) or is read-only (X0806), or ``dropout_p`` is not 0 to 1 (X0829).
+    """
+    _check_dropout(dropout_p)
+    left, right = window_of(_NAME, window_size, is_causal=is_causal)
+    q, k, v, mask = query, key, value, attn_mask
+    groups = _groups(q, k, v) if enable_gqa else 1
+    views = [_split_heads(x, groups) for x in (q, k, v)]
+    shapes = [seen for seen, _ in views]
+    shape = _result_shape(*shapes)
+    dtype = common_dtype_of(_NAME, {"q": q.dtype, "k": k.dtype, "v": v.dtype})
+    result_shape = shape if groups == 1 else (*shape[:-4], q.shape[-3], *shape[-2:])
+    if mask is not None:
+        _check_mask(mask, dtype, (*result_shape[:-1], k.shape[-2]))
+
+    def steps(made: Any) -> Any:
+        s, t = q.shape[-2], k.shape[-2]
+        aligned = [q, k, v, *made]
+        seen = [view for _, view in (*views, _split_heads(made[0], groups))]
+        if mask is not None:
+            aligned.insert(3, mask)
+            seen.insert(3, _mask_view(mask, groups, s, t))
+        arrays = [view(array_of(x)) for view, x in zip(seen, aligned)]
+        found = split_batch(arrays)
+        chained: list[View | None] = [chain(a, b) for a, b in zip(seen, found.views)]
+        if mask is None:
+            chained.insert(3, None)
+        backend = choose_backend(values=[array_of(x) for x in (q, k, v)]).name
+        block, sums = queries_of_program(s), SUMS[dtype]
+        is_masked = left is not None or right is not None
+        columns = keys_of_block(backend, t, dtype.bits, is_masked=is_masked)
+        number = 1 / sqrt(q.shape[-1]) if scale is None else scale
+        rest = (number < 0, sums, block, columns, q.shape[-1], v.shape[-1])
+        grid = (cdiv(s, block), found.matrices, 1)
+        operands = (q, k, v, mask, *made)
+        if not (dropout_p or left is not None or right):
+            constants = (is_causal, *rest)
+            launch = Launch(attention, chained, found.loops, grid, constants)
+            return [Step(launch, operands, factors_of(number))]
+        chained += [None] * 5
+        constants = (1, 1, left, right, *rest)
+        launch = Launch(attention_with_options, chained, found.loops, grid, constants)
+        operands += (seed if dropout_p else None, *[None] * 4)
+        return [Step(launch, operands, (*factors_of(number), dropout_p))]
+
+    return Call((new_one(result_shape, dtype),), steps)
+
+
+def _check_dropout(dropout_p: float) -> None:
+    if not 0 <= dropout_p < 1:
+        problem = f"`{_NAME}` was given a dropout of {dropout_p}"
+        raise LaunchError(problem, "X0829", "`dropout_p` is from 0 to less than 1")
+
+
+def factors_of(scale: float) -> tuple[float, ...]:
+    """What kernels multiply scores and what is added to them by."""
+    factor = max(abs(scale) * _LOG2_E, _LEAST_FACTOR)
+    return factor, _LOG2_E / factor
+
+
+def _groups(q: Operand, k: Operand, v: Operand) -> int:
+    """How many heads of q share one of k and v.
+
+    Raises:
+        LaunchError: they cannot be shared evenly.
+    """
+    ranks = q.ndim, k.ndim, v.ndim
+    if min(ranks) < 3 or k.shape[-3] != v.shape[-3] or q.shape[-3] % k.shape[-3]:
+        problem = f"q is {q.shape}, k is {k.shape} and v is {v.shape}"
+        help_ = "the heads of q, dimension -3, are a multiple of those of k and v"
+        raise wrong_shape(_NAME, problem, help_)
+    return q.shape[-3] // k.shape[-3]
+
+
+def _split_heads(x: Operand, groups: int) -> tuple[Shape, View]:
+    """The shape and view with heads as (heads of k, groups or 1)."""
+    if groups == 1:
+        return x.shape, itself
+    *lead, heads, rows, columns = x.shape
+    inner = 1 if x.name in ("key", "value") else groups
+    shape = (*lead, heads // inner, inner, rows, columns)
+    return shape, lambda a: a.reshape(shape)
+
+
+def _mask_view(mask: Operand, groups: int, s: int, t: int) -> View:
+    """(..., s, t), with heads split as those of queries."""
+    lead = mask.shape[:-2]
+    if groups > 1 and lead:
+        heads = lead[-1]
+        split = (1, 1) if heads == 1 else (heads // groups, groups)
+        lead = (*lead[:-1], *split)
+    rows = mask.shape[-2:]
+    return lambda a: np.broadcast_to(a.reshape(*lead, *rows), (*lead, s, t), subok=True)
+
+
+def _check_mask(mask: Operand, dtype: DType, wanted: Shape) -> None:
+    """Refuse a mask that does not broadcast, or is no bool and no such float."""
+    pairs = zip(reversed(mask.shape), reversed(wanted))
+    fits = 2 <= mask.ndim <= len(wanted) and all(n in (1, m) for n, m in pairs)
+    if not fits:
+        problem = f"`attn_mask` is {mask.shape}, but scores are {wanted}"
+        raise wrong_shape(_NAME, problem, "pass what broadcasts to that shape")
+    is_float = mask.dtype in SUMS and mask.dtype.bits <= SUMS[dtype].bits
+    if not mask.dtype.is_bool and not is_float:
+        common_dtype_of(_NAME, {"q": dtype, "attn_mask": mask.dtype})
+
+
+def keys_of_block(backend: str, keys: int, bits: int, *, is_masked: bool) -> int:
+    """How many keys a block has."""
+    if backend == DEVICE_BACKEND:
+        return DEVICE_KEYS[bits]
+    return smallest(_CAUSAL_KEYS if is_masked else _KEYS, keys)
+
+
+def queries_of_program(queries: int) -> int:
+    """How many queries a program has."""
+    return smallest(_QUERIES, queries)
+
+
+def _result_shape(q: Shape, k: Shape, v: Shape) -> Shape:
+    """(..., s, e); a LaunchError if the shapes do not fit together."""
+    help_ = "q is (..., s, d), k is (..., t, d), v is (..., t, e), with d at least 1"
+    if min(len(q), len(k), len(v)) < 2 or q[-1] != k[-1] or k[-2] != v[-2] or not q[-1]:
+        raise wrong_shape(_NAME, f"q is {q}, k is {k} and v is {v}", help_)
+    try:
+        batch = np.broadcast_shapes(q[:-2], k[:-2], v[:-2])
+    except ValueError:
+        problem = f"the batches {q[:-2]}, {k[:-2]} and {v[:-2]} do not broadcast"
+        raise wrong_shape(_NAME, problem, help_) from None
+    return (*batch, q[-2], v[-1])

@@ -1,0 +1,231 @@
+"""``flash_attn_varlen_func`` and ``flash_attn_with_kvcache``: sequences of any lengths.
+
+Names, shapes and keywords are those of flash-attn 2 (github.com/Dao-AILab); pages are
+those of PagedAttention (Kwon et al., arXiv 2309.06180).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import gcd, sqrt
+from typing import Any, TypeAlias
+
+from xetl.errors import LaunchError
+from xetl.language.dtypes import i32
+from xetl.language.ops import cdiv
+from xetl.ops.attention.dot_product_attention import (
+    attention_gradients,
+    factors_of,
+    keys_of_block,
+    queries_of_program,
+    window_of,
+)
+from xetl.ops.attention.kernel import attention_with_options
+from xetl.ops.calling.batches import View
+from xetl.ops.calling.calls import Launch
+from xetl.ops.calling.declarations import (
+    ArrayLike,
+    Call,
+    Context,
+    Operand,
+    Step,
+    result,
+)
+from xetl.ops.calling.declare import function
+from xetl.ops.calling.operands import Numbers
+from xetl.ops.calling.rules import SUMS, wrong_shape
+from xetl.ops.calling.views import array_of, floats
+from xetl.runtime.placement import choose_backend
+
+Dims: TypeAlias = Sequence[int]
+
+_PAGE = 16
+"""Pages have a multiple of so many keys."""
+
+
+def _heads_first(x: Numbers) -> Numbers:
+    return x.swapaxes(-3, -2)
+
+
+def _pages_of_heads(x: Numbers) -> Numbers:
+    """(heads, pages, keys, d) of (pages, keys, heads, d)."""
+    return x.swapaxes(-3, -2).swapaxes(0, 1)
+
+
+def _check(name: str, q: Operand, k: Operand, v: Operand, rank: int) -> None:
+    """Refuse operands that do not fit."""
+    fits = q.ndim == k.ndim == v.ndim == rank and k.shape[:-1] == v.shape[:-1]
+    fits = fits and q.shape[-1] == k.shape[-1] > 0 and k.shape[-2] > 0
+    if not fits or q.shape[-2] % k.shape[-2]:
+        problem = f"`q` is {q.shape}, keys are {k.shape} and values {v.shape}"
+        lead = "(all tokens" if rank == 3 else "(batch, s"
+        raise wrong_shape(name, problem, f"pass {lead}, heads, d) three times")
+    floats(name, q, k, v)
+
+
+def _check_numbers(name: str, x: Operand | None, *shape: int) -> None:
+    """Refuse an array that is no i32 of a shape; -1 stands for any extent."""
+    if x is None:
+        return
+    if x.dtype != i32:
+        raise LaunchError(
+            f"`{name}` was given `{x.name}` of {x.dtype}", code="X0828", help="pass i32"
+        )
+    if x.ndim != len(shape) or any(n not in (-1, m) for n, m in zip(shape, x.shape)):
+        wanted = str(tuple("any" if n == -1 else n for n in shape))
+        problem = f"`{x.name}` is {x.shape}"
+        raise wrong_shape(name, problem, f"pass {wanted.replace(chr(39), '')}")
+
+
+def _attention(
+    operands: Sequence[Operand | None],
+    views: Sequence[View],
+    queries: int,
+    keys: int,
+    batch: int,
+    scale: float | None,
+    window: tuple[int | None, int | None],
+    page: int = 0,
+) -> Call:
+    """The launch for q, k, v, lengths, table and where queries and keys begin."""
+    q, k, v = (x for x in operands[:3] if x is not None)
+    heads, d = q.shape[-2:]
+    spec = result((*q.shape[:-1], v.shape[-1]), q.dtype)
+
+    def steps(made: Sequence[Operand]) -> list[Step]:
+        if 0 in (queries, batch, heads):
+            return []
+        backend = choose_backend(values=[array_of(x) for x in (q, k, v)]).name
+        block = keys_of_block(backend, keys, q.dtype.bits, is_masked=True)
+        block, rows = gcd(block, page or block), queries_of_program(queries)
+        number = 1 / sqrt(d) if scale is None else scale
+        constants = (heads, heads // k.shape[-2], *window, number < 0, SUMS[q.dtype])
+        seen = (*views, None, _heads_first, *[None] * 5)
+        grid = (cdiv(queries, rows), batch * heads, 1)
+        tile = (rows, block, d, v.shape[-1])
+        launch = Launch(attention_with_options, seen, (), grid, (*constants, *tile))
+        given = (q, k, v, None, *made, None, *operands[3:])
+        return [Step(launch, given, (*factors_of(number), 0.0))]
+
+    return Call((spec,), steps)
+
+
+def _backward(context: Context, grad: Any) -> Mapping[str, Any]:
+    q, k, v, q_starts, k_starts, out = context.saved
+    scale, window = context["softmax_scale"], context["window_size"]
+    scale = 1 / sqrt(q.shape[-1]) if scale is None else scale
+    groups = q.shape[1] // k.shape[1]
+    wide = [x.repeat_interleave(groups, 1) if groups > 1 else x for x in (k, v)]
+    heads = (x.transpose(0, 1).contiguous() for x in (grad, q, *wide, out))
+    g, a, b, c, y = heads
+    is_causal = context["causal"]
+    sides = window_of("flash_attn_varlen_func", window, is_causal=is_causal)
+    ends = [-1 if size is None else size for size in sides]
+    given = (g, a, b, c, y, None, None, q_starts, k_starts)
+    found: Any = attention_gradients(*given, ends, scale, 0.0)
+    by: list[Any] = [x.transpose(0, 1) for x in found]
+    if groups > 1:
+        by[1:] = [x.unflatten(1, (-1, groups)).sum(2) for x in by[1:]]
+    return dict(zip("qkv", by))
+
+
+@function(
+    backward=_backward, saves=["q", "k", "v", "cu_seqlens_q", "cu_seqlens_k", "result"]
+)
+def flash_attn_varlen_func(
+    q: ArrayLike,
+    k: ArrayLike,
+    v: ArrayLike,
+    cu_seqlens_q: ArrayLike,
+    cu_seqlens_k: ArrayLike,
+    max_seqlen_q: int,
+    max_seqlen_k: int,
+    softmax_scale: float | None = None,
+    causal: bool = False,
+    window_size: Dims = (-1, -1),
+    *,
+    out: ArrayLike = None,
+) -> Any:
+    """Attention of sequences of several lengths, one behind the other.
+
+    Args:
+        q: (all queries, heads, d); f16, bf16, f32 or f64, from any library as for
+            `scaled_dot_product_attention`.
+        k: (all keys, heads of keys, d), dtype of ``q``; heads of ``q`` are a multiple.
+        v: (all keys, heads of keys, e), dtype of ``q``.
+        cu_seqlens_q: (batch + 1,), i32: where the queries of each sequence begin, and
+            where the last ones end. Inside of ``q``, and not falling: not checked.
+        cu_seqlens_k: the same of keys.
+        max_seqlen_q: queries of the longest sequence, at least.
+        max_seqlen_k: keys of the longest one.
+        softmax_scale: what scores are multiplied by; None: 1 / sqrt(d).
+        causal: whether a query sees only keys up to its own; the last query of a
+            sequence belongs to the last key.
+        window_size: how many keys before and behind its own a query sees; -1: all.
+        out: (all queries, heads, e), where the result goes, of any float dtype.
+
+    Raises:
+        LaunchError: shapes (X0827) or dtypes (X0828) do not fit.
+    """
+    name = "flash_attn_varlen_func"
+    _check(name, q, k, v, 3)
+    batch = cu_seqlens_q.shape[0] - 1
+    _check_numbers(name, cu_seqlens_q, -1)
+    _check_numbers(name, cu_seqlens_k, batch + 1)
+    operands = (q, k, v, None, None, cu_seqlens_q, cu_seqlens_k)
+    window = window_of(name, window_size, is_causal=causal)
+    sizes = max_seqlen_q, max_seqlen_k, batch
+    return _attention(operands, (_heads_first,) * 3, *sizes, softmax_scale, window)
+
+
+@function()
+def flash_attn_with_kvcache(
+    q: ArrayLike,
+    k_cache: ArrayLike,
+    v_cache: ArrayLike,
+    cache_seqlens: ArrayLike,
+    block_table: ArrayLike | None = None,
+    softmax_scale: float | None = None,
+    causal: bool = False,
+    window_size: Dims = (-1, -1),
+    *,
+    out: ArrayLike = None,
+) -> Any:
+    """Attention of new queries to the keys of a cache, which may be in pages.
+
+    Args:
+        q: (batch, s, heads, d); dtypes as of `flash_attn_varlen_func`. The last query
+            of a sequence belongs to its last key.
+        k_cache: (batch, t, heads of keys, d); with a table (pages, keys of a page,
+            heads of keys, d), a page has a multiple of 16 keys.
+        v_cache: the same of values.
+        cache_seqlens: (batch,), i32: keys of each sequence, those of ``q`` included.
+            What is in a cache behind them is not read. Not checked.
+        block_table: (batch, pages of a sequence), i32: the numbers of its pages; those
+            behind its keys are not read.
+        softmax_scale: what scores are multiplied by; None: 1 / sqrt(d).
+        causal: whether a query sees only keys up to its own.
+        window_size: how many keys before and behind its own a query sees; -1: all.
+        out: (batch, s, heads, e), where the result goes, of any float dtype.
+
+    Raises:
+        LaunchError: shapes (X0827) or dtypes (X0828) do not fit.
+    """
+    name = "flash_attn_with_kvcache"
+    _check(name, q, k_cache, v_cache, 4)
+    batch, keys, page = q.shape[0], k_cache.shape[1], 0
+    _check_numbers(name, cache_seqlens, batch)
+    views: tuple[View, ...] = (_heads_first,) * 3
+    if block_table is not None:
+        page = keys
+        _check_numbers(name, block_table, batch, -1)
+        keys = block_table.shape[1] * page
+        views = (_heads_first, _pages_of_heads, _pages_of_heads)
+    if page % _PAGE or (not page and k_cache.shape[0] != batch):
+        problem = f"`q` is {q.shape} and `k_cache` {k_cache.shape}"
+        help_ = f"pass a cache for each sequence, or pages of {_PAGE}, 32, ... keys"
+        raise wrong_shape(name, problem, help_)
+    operands = (q, k_cache, v_cache, cache_seqlens, block_table, None, None)
+    window = window_of(name, window_size, is_causal=causal)
+    sizes = q.shape[1], keys, batch
+    return _attention(operands, views, *sizes, softmax_scale, window, page)

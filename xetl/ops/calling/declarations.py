@@ -1,0 +1,208 @@
+"""What a rule of `xetl.ops` is written in: operands, launches, results.
+
+`declare` makes a public function of a rule. Where an array does not lie as launches
+need it, one more launch copies it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from xetl.imports import import_whole
+from xetl.language.dtypes import DType
+from xetl.ops.calling.batches import are_views
+from xetl.ops.calling.calls import Launch
+from xetl.ops.calling.operands import Numbers
+from xetl.ops.calling.recycling import new_array
+from xetl.ops.calling.rules import Shape
+from xetl.records import record
+
+ArrayLike: TypeAlias = Any
+"""An array of any library; the annotation tells arrays from options."""
+Number: TypeAlias = float
+"""A number that kernels get when they run, so that any is computed by the same code."""
+DTypeLike: TypeAlias = Any
+"""A dtype of NumPy, torch or xetl, or its name."""
+
+
+@record(frozen=True)
+class Operand:
+    """An array as a rule sees it.
+
+    Attributes:
+        name: what an error calls it.
+        shape: its extents; symbols of torch where torch asks for shapes.
+        dtype: of its elements.
+        array: the elements, of rank 1 at least; None where torch asks for shapes.
+        is_new: whether the function makes it.
+        order: its dimensions in memory, the outermost first; None: as they are counted.
+    """
+
+    name: str
+    shape: Shape
+    dtype: DType
+    array: Numbers | None = None
+    is_new: bool = False
+    order: tuple[int, ...] | None = None
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self.shape)
+
+
+@record(frozen=True)
+class Step:
+    """A launch of a function.
+
+    Attributes:
+        launch: of the arrays.
+        operands: inputs, results and temporary arrays in the order of the launch.
+        numbers: what the kernel takes behind them.
+    """
+
+    launch: Launch
+    operands: Sequence[Operand | None]
+    numbers: tuple[float, ...] = ()
+
+
+@record(frozen=True)
+class Call:
+    """What a rule gives.
+
+    Attributes:
+        results: shape and dtype of each.
+        steps: gives the launches (None: nothing is to be done); is asked where the
+            elements are there.
+        temporary: what steps hand to one another.
+    """
+
+    results: tuple[Operand, ...]
+    steps: Callable[[Sequence[Operand]], Sequence[Step | None]]
+    temporary: tuple[Operand, ...] = ()
+
+
+def temporary(
+    shape: Shape,
+    dtype: DType,
+    name: str = "temporary",
+    order: tuple[int, ...] | None = None,
+) -> Operand:
+    """What one launch hands to the next; see `Operand` for ``order``."""
+    array = new_array(shape, dtype.numpy, order)
+    return Operand(name, shape, dtype, array, True, order)
+
+
+def result(shape: Shape, dtype: DType, name: str = "out") -> Operand:
+    """A result that does not exist yet."""
+    return Operand(name, shape, dtype)
+
+
+def result_like(x: Operand, dtype: DType) -> Operand:
+    """A result whose elements lie in memory in the order of those of ``x``."""
+    return Operand("out", x.shape, dtype, order=x.order)
+
+
+def as_rows(values: list[Any], places: Sequence[int]) -> list[Step]:
+    """Copies of arrays whose rows do not lie along memory; they take their places.
+
+    Args:
+        values: all arguments of a rule; it is changed.
+        places: of the arrays.
+    """
+    copies: list[Step] = []
+    for i in places:
+        x: Operand | None = values[i]
+        if x is not None and x.order is not None and x.order[-1] != x.ndim - 1:
+            values[i], steps = along(x, x.ndim - 1)
+            copies += steps
+    return copies
+
+
+def along(x: Operand, dim: int) -> tuple[Operand, list[Step]]:
+    """An array that lies along a dimension, and what copies elements to it."""
+    order = (*(i for i in range(x.ndim) if i != dim), dim)
+    to = temporary(x.shape, x.dtype, x.name, order)
+    return to, [copied(x, to)]
+
+
+def steps_of(call: Call, results: Sequence[Operand]) -> list[Step]:
+    """The launches of a call; what they cannot write to in place is copied there."""
+    steps = [step for step in call.steps(results) if step is not None]
+    lost = [x for x in results if any(_misses(step, x) for step in steps)]
+    if not lost:
+        return steps
+    between = {id(x): temporary(x.shape, x.dtype) for x in lost}
+    moved = [between.get(id(x), x) for x in results]
+    copies = [copied(between[id(x)], x) for x in lost]
+    return [*(step for step in call.steps(moved) if step is not None), *copies]
+
+
+def copied(source: Operand, to: Operand) -> Step:
+    """The launch that converts elements to the dtype of ``to``."""
+    # Imported late: few calls need a copy.
+    return import_whole("xetl.ops.activations").copied(source, to)
+
+
+def _misses(step: Step, place: Operand) -> bool:
+    """Whether a step would write to a copy, such as a reshaped ``out``."""
+    if place.is_new or place.array is None:
+        return False
+    pairs = zip(step.launch.views, step.operands)
+    views = [view for view, x in pairs if x is place and view is not None]
+    return not are_views([place.array] * len(views), views)
+
+
+class Context:
+    """What a derivative is computed from.
+
+    Attributes:
+        saved: the inputs and results that the declaration names.
+    """
+
+    __slots__ = ("_declared", "_node", "_places", "saved")
+
+    def __init__(self, declared: Any, node: Any, places: Mapping[str, int]) -> None:
+        """Take what torch has kept.
+
+        Args:
+            declared: the function.
+            node: its ``values`` are all arguments; of arrays that are not saved (dtype,
+                shape).
+            places: of the arrays among the inputs of the node.
+        """
+        self.saved: tuple[Any, ...] = node.saved_tensors
+        self._declared, self._node, self._places = declared, node, places
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """The other arguments by name."""
+        return dict(zip(self._declared.names, self._node.values))
+
+    def __getitem__(self, name: str) -> Any:
+        """One of them."""
+        return self._node.values[self._declared.places[name]]
+
+    def needs(self, name: str) -> bool:
+        """Whether the derivative by an array is wanted."""
+        return self._node.needs_input_grad[self._places[name]]
+
+    def dtype_of(self, name: str) -> Any:
+        """That of an array, as torch names it."""
+        return self._kind_of(name)[0]
+
+    def shape_of(self, name: str) -> Any:
+        """That of an array."""
+        return self._kind_of(name)[1]
+
+    def _kind_of(self, name: str) -> tuple[Any, Any]:
+        saves = self._declared.saves
+        if name not in saves:
+            return self[name]
+        x = self.saved[saves.index(name)]
+        return x.dtype, x.shape
+
+
+Backward: TypeAlias = Callable[..., Mapping[str, Any]]
+"""``backward(context, *gradients)`` gives the derivative by each argument it names."""

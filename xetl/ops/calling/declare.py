@@ -1,0 +1,489 @@
+"""One declaration for each function of `xetl.ops`.
+
+A *rule* is a Python function with the signature of torch's function. It sees operands
+(shape and dtype), refuses what does not fit, and says which results there are and which
+launches compute them. `function` makes the public function of it: any array in, the
+same kind out, ``out=``, derivatives, and an operator of torch (`torch_library`).
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import field
+from operator import itemgetter
+from typing import Any, NamedTuple, ParamSpec, cast
+
+from xetl.errors import LaunchError, XetlError
+from xetl.imports import import_whole
+from xetl.ops.calling.batches import itself
+from xetl.ops.calling.calls import Launch, Plans, kind
+from xetl.ops.calling.declarations import Backward, Call, Operand, as_rows, steps_of
+from xetl.ops.calling.operands import Numbers, as_numpy, dtype_of, new_result, order_of
+from xetl.ops.calling.options import EXACT
+from xetl.ops.calling.options import plain as plain_option
+from xetl.ops.calling.recycling import new_array
+from xetl.ops.calling.repeated import (
+    Arguments,
+    NativeFunction,
+    Recorder,
+    Recording,
+    remember,
+)
+from xetl.ops.calling.rules import SUMS, wrong_shape
+from xetl.records import record
+from xetl.runtime.call_site import at_caller
+from xetl.runtime.shortcuts import Shortcuts
+from xetl.runtime.tensors import note_written
+
+P = ParamSpec("P")
+
+
+@record()
+class _Plan:
+    """How calls of one kind are done: launches, and which of the arrays each takes."""
+
+    results: tuple[Operand, ...]
+    temporary: tuple[Operand, ...]
+    steps: list[tuple[Launch, tuple[int | None, ...], tuple[float, ...]]]
+    recorder: Recorder = field(default_factory=Recorder)
+
+
+class Outer(NamedTuple):
+    """The function that a user called.
+
+    Attributes:
+        inputs: its arrays, in the order of those of the function that computes it.
+        natives: what answers its calls.
+        result: gives a result as it has it.
+    """
+
+    inputs: Sequence[Any]
+    natives: Sequence[NativeFunction]
+    result: Callable[[Any], Any] = itself
+
+
+FUNCTIONS: dict[str, Function] = {}
+"""All that are declared, by name."""
+
+
+@record()
+class Function:
+    """A declared function.
+
+    Attributes:
+        name: also of the operator of torch, ``xetl::name``.
+        rule: see the module.
+        results: how many there are.
+        backward: its derivative; None: torch is told by name that there is none.
+        saves: names of the inputs, and ``result``, that the derivative needs.
+        aliases: older names of arguments.
+        adapt: puts arguments of older calls in their places.
+        namespace: of the operator of torch.
+        kinds: of the parameters, as annotations name them; (): the annotations.
+        plain: computes the function, in place of plans; gets all arguments.
+        fake: gives tensors without elements, in place of the rule.
+        writes: names of the arrays that the function changes.
+        by_rows: whether arrays whose rows do not lie along memory are copied first.
+    """
+
+    name: str
+    rule: Callable[..., Call]
+    results: int = 1
+    backward: Backward | None = None
+    saves: tuple[str, ...] = ()
+    aliases: Mapping[str, str] = field(default_factory=dict[str, str])
+    adapt: Callable[[list[Any]], None] | None = None
+    namespace: str = "xetl"
+    kinds: Sequence[str] = ()
+    plain: Callable[[list[Any]], Any] | None = None
+    fake: Callable[[list[Any]], Any] | None = None
+    writes: tuple[str, ...] = ()
+    by_rows: bool = False
+
+    def __post_init__(self) -> None:
+        parameters = dict(inspect.signature(self.rule).parameters)
+        self.parameters = [p for name, p in parameters.items() if name != "out"]
+        self.names = [p.name for p in self.parameters]
+        self.shown = self.name.removesuffix("_with_indices")
+        self.kinds = self.kinds or [str(p.annotation) for p in self.parameters]
+        kinds = [each.partition(" |")[0] for each in self.kinds]
+        self.arrays = [i for i, each in enumerate(kinds) if each == "ArrayLike"]
+        self.array_names = [self.names[i] for i in self.arrays]
+        self.saved = [i for i in self.arrays if self.names[i] in self.saves]
+        self.unsaved = [i for i in self.arrays if i not in self.saved]
+        self.numbers = [i for i, each in enumerate(kinds) if each == "Number"]
+        self.checks = [
+            (i, EXACT[each], each, self.kinds[i].endswith(" | None"))
+            for i, each in enumerate(kinds)
+            if each in EXACT
+        ]
+        varying = {*self.arrays, *self.numbers}
+        self.options = [i for i in range(len(kinds)) if i not in varying]
+        self.places = {name: i for i, name in enumerate([*self.names, "out"])}
+        other = {"axis": "dim", "keepdims": "keepdim", **self.aliases}  # torch's, too
+        self.places |= {a: self.places[b] for a, b in other.items() if b in self.places}
+        missing = inspect.Parameter.empty
+        self.defaults = [p.default for p in self.parameters]
+        self.needed = sum(each is missing for each in self.defaults)
+        self._rest = [(*self.defaults[n:], None) for n in range(len(kinds) + 1)]
+        self.arrays_of = picker(self.arrays)
+        self.plans = Plans[_Plan]()
+        calls = Shortcuts()
+        public = NativeFunction(self._called, calls, self.rule, self._recorded)
+        below = NativeFunction(self._computed, calls)
+        self.public: Callable[..., Any] = public
+        """What users call."""
+        self.compute: Callable[..., Any] = below
+        """Computes the function without a trace for derivatives."""
+        self.natives = [public, below]
+        self.recorder: Any = None
+        """What has torch record a call (`torch_library.record`), once it did."""
+
+    def complete(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+        """All arguments in order, ``out`` last.
+
+        Raises:
+            TypeError: as Python does for a call that does not fit.
+            LaunchError: an option is of another kind (X0829).
+        """
+        if kwargs or not self.needed <= len(args) <= len(self.names):
+            values: list[Any] = self._by_name(args, kwargs)
+        else:
+            values = [*args, *self._rest[len(args)]]
+        if self.adapt is not None:
+            self.adapt(values)
+        for i, exact, wanted, may_lack in self.checks:
+            value = values[i]
+            if type(value) not in exact and not (value is None and may_lack):
+                values[i] = plain_option(self.names[i], wanted, value)
+        return values
+
+    def _by_name(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+        count = len(args)
+        if count > len(self.names) + 1:
+            raise TypeError(f"`{self.name}` takes at most {len(self.names)} arguments")
+        values = [*args, *self.defaults[count:]]
+        if count <= len(self.names):
+            values.append(None)
+        for name, value in kwargs.items():
+            place = self.places.get(name)
+            if place is None or place < count:
+                problem = "has no argument" if place is None else "was given twice"
+                raise TypeError(f"`{self.name}` {problem} `{name}`")
+            values[place] = value
+        for i in range(count, self.needed):
+            if values[i] is inspect.Parameter.empty:
+                raise TypeError(f"`{self.name}` needs the argument `{self.names[i]}`")
+        return values
+
+    def _called(self, *args: Any, **kwargs: Any) -> Any:
+        if is_traced():
+            return traced(self, self.complete(args, kwargs))
+        try:
+            return self.call_values(self.complete(args, kwargs), (args, kwargs))
+        except XetlError as error:
+            raise at_caller(error) from None
+
+    def _recorded(self, *args: Any, **kwargs: Any) -> Any:
+        """Do a call that differs from an earlier one in that torch is to record it."""
+        values = self.complete(args, kwargs)
+        if self.recorder is None or values[-1] is not None:
+            return self._called(*args, **kwargs)
+        return self.record_again(self.compute, args, kwargs, values)
+
+    def record_again(self, below: Any, args: Any, kwargs: Any, values: Any) -> Any:
+        """Have torch record a call of ``below``, as it has recorded another one.
+
+        Args:
+            below: computes the function.
+            args: what it takes by position.
+            kwargs: by name.
+            values: all arguments in order; arrays are taken out of the list.
+        """
+        try:
+            arrays = self.arrays_of(values)
+            self.drop_arrays(values)
+            return self.recorder((below, args, kwargs, values), *arrays)
+        except XetlError as error:
+            raise at_caller(error) from None
+
+    def drop_arrays(self, values: list[Any]) -> None:
+        """Leave no array among all arguments, so that none is kept alive.
+
+        Of those that are not saved dtype and shape are left.
+        """
+        for i in self.saved:
+            values[i] = None
+        for i in self.unsaved:
+            x = values[i]
+            if x is not None:
+                values[i] = x.dtype, x.shape
+
+    def call_values(self, values: list[Any], call: Arguments) -> Any:
+        """Compute the function of all arguments in order.
+
+        Args:
+            values: these, ``out`` last.
+            call: the arguments as they came.
+
+        Raises:
+            LaunchError: the arguments do not fit.
+        """
+        way = self.way_of(values)
+        return self._compute(values, call) if way is None else way(self, values, call)
+
+    def way_of(self, values: list[Any]) -> Any:
+        """How torch gets to know of a call; None: it need not, or is not there."""
+        if "torch" not in sys.modules:
+            return None
+        calls: Any = import_whole("xetl.ops.calling.torch_calls")
+        return calls.way_of(self, values)
+
+    def compute_as(self, call: Arguments) -> Callable[..., Any]:
+        """`compute` by all arguments, which are those of a call: it is remembered."""
+        return lambda *values: self._compute([*values, None], call)
+
+    def as_operator(self, values: list[Any]) -> tuple[Function, list[Any]]:
+        """The function that torch has an operator of, and all of its arguments."""
+        return self, values
+
+    def _computed(self, *args: Any, **kwargs: Any) -> Any:
+        return self._compute(self.complete(args, kwargs), (args, kwargs))
+
+    def compute_for(self, outer: Outer, call: Arguments, values: list[Any]) -> Any:
+        """`compute` by all arguments, for another function: its call is remembered."""
+        return self._run([*values, None], call, outer)
+
+    def _compute(self, values: list[Any], call: Arguments) -> Any:
+        return self._run(values, call, None)
+
+    def _run(self, values: list[Any], call: Arguments, outer: Outer | None) -> Any:
+        if self.plain is not None:
+            return self.plain(values)
+        outs = self.outs_of(values[-1])
+        given = [values[i] for i in self.arrays]
+        arrays = [
+            None if each is None else _elements(each, self.names[i])
+            for i, each in zip(self.arrays, given)
+        ]
+        places = [None if each is None else _elements(each, "out") for each in outs]
+        options = [values[i] for i in self.options]
+        shapes = [getattr(each, "shape", None) == () for each in (*given, *outs)]
+        key = (*map(kind, arrays), *map(kind, places), *shapes, *options)
+        plan = self.plans.find(key, lambda: self._plan(values, arrays, places))
+        made = [
+            new_result(given[0], spec.shape, spec.dtype, spec.order)
+            if out is None
+            else out
+            for spec, out in zip(plan.results, outs)
+        ]
+        if plan.steps:
+            outer = outer or Outer([values[i] for i in self.arrays], self.natives)
+            self._launch(plan, values, call, arrays, made, places, outer)
+        written = [values[self.places[name]] for name in self.writes]
+        note_written([each for each in (*outs, *written) if each is not None])
+        return made[0] if self.results == 1 else tuple(made) or None
+
+    def _launch(
+        self,
+        plan: _Plan,
+        values: Sequence[Any],
+        call: Arguments,
+        arrays: Sequence[Numbers | None],
+        made: Sequence[Any],
+        places: Sequence[Numbers | None],
+        outer: Outer,
+    ) -> None:
+        like = values[self.arrays[0]]
+        results = [
+            _elements(m, "out") if p is None else p for m, p in zip(made, places)
+        ]
+        temporary = [
+            as_numpy(new_result(like, spec.shape, spec.dtype, spec.order), "out")
+            for spec in plan.temporary
+        ]
+        memory = [*arrays, *results, *temporary]
+        numbers = [float(values[i]) for i in self.numbers]
+        launched = plan.recorder.begin(call)
+        for launch, where, fixed in plan.steps:
+            taken = [None if i is None else memory[i] for i in where]
+            launch.run(taken, *fixed, *numbers, launched=launched)
+        if self.writes and len(plan.steps) > 1:
+            return  # it might be done in part, and cannot be done twice
+        objects = [*outer.inputs, *map(outer.result, made)]
+        seen = [*arrays, *results]
+        count = len(call[0])
+        numbers = [i if i < count else self.names[i] for i in self.numbers]
+        made = Recording(call, launched, objects, seen, len(made), temporary, numbers)
+        remember(plan.recorder, made, outer.natives)
+
+    def outs_of(self, out: Any) -> tuple[Any, ...]:
+        """What the user gave for each result.
+
+        Raises:
+            LaunchError: it is not one array for each.
+        """
+        if out is None or self.results == 1:
+            return (out,) * self.results
+        outs = tuple(cast("Any", out)) if isinstance(out, tuple | list) else ()
+        if len(outs) != self.results:
+            problem = f"`out` is no sequence of {self.results} arrays"
+            raise wrong_shape(self.shown, problem, "pass one array for each result")
+        return outs
+
+    def _plan(
+        self,
+        values: Sequence[Any],
+        arrays: Sequence[Numbers | None],
+        places: Sequence[Numbers | None],
+    ) -> _Plan:
+        inputs: list[Operand | None] = []
+        filled = list(values[:-1])
+        for i, array in zip(self.arrays, arrays):
+            filled[i] = None if array is None else self._operand(i, values[i], array)
+            inputs.append(filled[i])
+        if inputs and inputs[0] is None and self.arrays[0] < self.needed:
+            problem = f"`{self.array_names[0]}` is None, but must be an array"
+            raise LaunchError(problem, code="X0805", help="pass an array")
+        copies = as_rows(filled, self.arrays) if self.by_rows else []
+        call = self.rule(*filled)
+        results = [
+            self._place(spec, place, out)
+            for spec, place, out in zip(call.results, places, self.outs_of(values[-1]))
+        ]
+        if results and all(0 in spec.shape for spec in results):
+            return _Plan(call.results, (), [])
+        known = [*inputs, *results]
+        fixed = len(known)
+        steps: list[tuple[Launch, tuple[int | None, ...], tuple[float, ...]]] = []
+        for step in [*copies, *steps_of(call, results)]:
+            where = tuple(_position(each, known) for each in step.operands)
+            steps.append((step.launch, where, step.numbers))
+        return _Plan(call.results, tuple(cast("list[Operand]", known[fixed:])), steps)
+
+    def _operand(self, i: int, given: Any, array: Numbers) -> Operand:
+        shape = tuple(given.shape) if hasattr(given, "shape") else array.shape
+        name = self.names[i]
+        order = order_of(array.shape, array.strides)
+        return Operand(name, shape, dtype_of(array, name), array, order=order)
+
+    def _place(self, spec: Operand, place: Numbers | None, out: Any) -> Operand:
+        """The result as steps see it.
+
+        Raises:
+            LaunchError: the place that the user gave does not fit.
+        """
+        if place is None:
+            empty = new_array(spec.shape or (1,), spec.dtype.numpy, spec.order)
+            return Operand(spec.name, spec.shape, spec.dtype, empty, True, spec.order)
+        if tuple(out.shape) != spec.shape:
+            problem = f"`out` is {tuple(out.shape)}, but the result is {spec.shape}"
+            raise wrong_shape(self.shown, problem, "pass an array of that shape")
+        dtype = dtype_of(place, "out")
+        if dtype != spec.dtype and not (dtype in SUMS and spec.dtype in SUMS):
+            allowed = ", ".join(map(str, SUMS if spec.dtype in SUMS else [spec.dtype]))
+            problem = f"`{self.shown}` cannot give its result as {dtype}"
+            raise LaunchError(problem, "X0828", f"the dtypes of `out` are {allowed}")
+        order = order_of(place.shape, place.strides)
+        return Operand("out", spec.shape, dtype, place, order=order)
+
+
+def picker(places: Sequence[int]) -> Callable[[Sequence[Any]], Sequence[Any]]:
+    """What gives the items at ``places`` of a sequence: `itemgetter`, of any number."""
+    if len(places) > 1:
+        return itemgetter(*places)
+    first = places[0] if places else 0
+    return itemgetter(slice(first, first + len(places)))
+
+
+def function(
+    results: int = 1,
+    backward: Backward | None = None,
+    saves: Sequence[str] = (),
+    aliases: Mapping[str, str] | None = None,
+    adapt: Callable[[list[Any]], None] | None = None,
+    writes: Sequence[str] = (),
+    plain: Callable[[list[Any]], Any] | None = None,
+    by_rows: bool = False,
+) -> Callable[[Callable[P, Any]], Callable[P, Any]]:
+    """Declare a function by its rule; see `Function` for the arguments."""
+
+    def declare(rule: Callable[P, Any]) -> Callable[P, Any]:
+        declared = Function(
+            rule.__name__.lstrip("_"),
+            rule,
+            results,
+            backward,
+            tuple(saves),
+            aliases or {},
+            adapt,
+            plain=plain,
+            writes=tuple(writes),
+            by_rows=by_rows,
+        )
+        return cast("Callable[P, Any]", public_function(declared))
+
+    return declare
+
+
+def public_function(declared: Function) -> Callable[..., Any]:
+    """What users call."""
+    FUNCTIONS[f"{declared.namespace}::{declared.name}"] = declared
+    return declared.public
+
+
+def traced(declared: Function, values: list[Any]) -> Any:
+    """What torch.compile reads in place of the function: a call of its operator."""
+    from xetl.ops.calling import torch_calls  # noqa: PLC0415 - only with torch
+
+    return torch_calls.traced(declared, values)
+
+
+def is_traced() -> bool:
+    """Whether torch.compile reads the code of the caller, which must not be computed.
+
+    The attribute lets torch ask while it reads, and takes the answer as a constant.
+    """
+    state = _tracing[0] or _find_tracing()
+    if state is None or state.__dict__.get("tracing_context") is None:
+        return False
+    from xetl.ops.calling import torch_library  # noqa: PLC0415 - only with torch
+
+    torch_library.register()
+    return True
+
+
+_tracing: list[Any] = [None]
+
+
+def _find_tracing() -> Any:
+    """What torch.compile keeps for the thread that compiles; None without torch."""
+    torch: Any = sys.modules.get("torch")
+    guards = getattr(torch, "_guards", None)  # which a torch half loaded lacks
+    _tracing[0] = getattr(guards, "_TLS", None)
+    return _tracing[0]
+
+
+is_traced._dynamo_marked_constant = True  # type: ignore[attr-defined]
+
+
+def _elements(given: Any, name: str) -> Numbers:
+    """The elements of an array, of rank 1 at least."""
+    with suppress(Exception):  # of an array that has none: it is refused below
+        if given.shape == ():
+            given = given.reshape(1)
+    return as_numpy(given, name)
+
+
+def _position(operand: Operand | None, known: list[Operand | None]) -> int | None:
+    """Where an operand is among all; what is not known yet is put behind them."""
+    if operand is None:
+        return None
+    for i, each in enumerate(known):
+        if each is operand:
+            return i
+    known.append(operand)
+    return len(known) - 1

@@ -1,0 +1,161 @@
+"""Calls of functions with tensors: which of them torch must know of, and how it does.
+
+To be imported only where torch is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias, cast
+
+from xetl.errors import LaunchError
+from xetl.imports import import_whole
+from xetl.ops.calling import torch_library
+from xetl.ops.calling.declare import Function
+from xetl.ops.calling.options import EXACT
+from xetl.ops.calling.repeated import PLAIN, REPEATED, SEQUENCES, Arguments
+from xetl.ops.calling.rules import out_and_gradient, with_out
+
+torch: Any = import_whole("torch")
+_PLAIN = {torch.Tensor, torch.nn.Parameter}
+REPEATED.update(_PLAIN)
+PLAIN.add(torch.dtype)
+SEQUENCES.add(torch.Size)
+for kinds, symbol in (
+    (("int", "Dims"), torch.SymInt),
+    (("float", "Number"), torch.SymFloat),
+    (("bool",), torch.SymBool),
+):
+    for kind in kinds:
+        EXACT[kind].add(symbol)
+torch_library.register()
+
+
+def has_modes() -> bool:
+    """Whether something of torch is on that must see each operator.
+
+    It is a mode, a transform or autocast.
+    """
+    hooks = torch._C
+    return (
+        hooks._len_torch_dispatch_stack()
+        or hooks._functorch.peek_interpreter_stack()
+        or hooks._is_any_autocast_enabled()
+    )
+
+
+Way: TypeAlias = Callable[[Function, list[Any], Arguments], Any]
+"""Answers a call of a function, with all of its arguments, and as they were given."""
+
+
+def way_of(declared: Function, values: list[Any]) -> Way | None:
+    """How torch gets to know of a call; None: it need not.
+
+    It must know of derivatives, transforms and modes.
+    """
+    if has_modes():
+        return _dispatched if _any_tensor(declared, values) else None
+    records, is_needed, is_plain = torch.is_grad_enabled(), False, True
+    has_elements = is_meta = False
+    for i in declared.arrays:
+        x = values[i]
+        if type(x) in _PLAIN:
+            is_needed = is_needed or (records and x.requires_grad)
+            is_meta = is_meta or x.is_meta
+            has_elements = has_elements or not x.is_meta
+        elif x is not None:
+            is_plain, has_elements = False, True
+            if isinstance(x, torch.Tensor):
+                is_needed = is_needed or (records and x.requires_grad)
+                is_needed = is_needed or _has_own_operators(x)
+    if is_meta and not has_elements:
+        return _dispatched
+    if not is_needed:
+        return None
+    return _recorded if is_plain else _dispatched
+
+
+def _any_tensor(declared: Function, values: list[Any]) -> bool:
+    return any(isinstance(values[i], torch.Tensor) for i in declared.arrays)
+
+
+def _recorded(declared: Function, values: list[Any], call: Arguments) -> Any:
+    """As the operator of torch does it, without torch's dispatcher in between."""
+    if values[-1] is not None:
+        raise out_and_gradient(declared.shown)
+    below = declared.compute_as(call)
+    for i in declared.arrays:
+        each = values[i]
+        if each is not None:  # it may come from a transform that is over
+            values[i] = torch._C._functorch.unwrap_if_dead(each)
+            if values[i] is not each:
+                below = declared.compute
+    return torch_library.record(declared, below, _with_dtypes(declared, values))
+
+
+def _dispatched(declared: Function, values: list[Any], _: Arguments) -> Any:
+    """Call the operator of torch.
+
+    Raises:
+        LaunchError: ``out`` is given, of which torch can keep no history; or the class
+            of a tensor says itself what operators do, and does not know this one.
+    """
+    given = [values[i] for i in declared.arrays if values[i] is not None]
+    is_needed = any(getattr(x, "requires_grad", False) for x in given)
+    if values[-1] is not None and torch.is_grad_enabled() and is_needed:
+        raise out_and_gradient(declared.shown)
+    for i in declared.arrays:
+        if values[i] is not None and not isinstance(values[i], torch.Tensor):
+            kind = type(values[i]).__name__
+            raise LaunchError(
+                f"`{declared.names[i]}` is a {kind}, beside tensors that torch records",
+                code="X0805",
+                help="pass tensors only: `torch.from_numpy(...)`",
+            )
+    torch_library.register()
+    declared, values = declared.as_operator(values)
+    try:
+        if torch._C._are_functorch_transforms_active() and values[-1] is None:
+            arguments = _with_dtypes(declared, values)
+            return torch_library.transformed(declared, arguments)
+        return traced(declared, values)
+    except NotImplementedError:
+        i = next(i for i in declared.arrays if type(values[i]) not in _PLAIN)
+        kind = cast("Any", type(values[i])).__name__
+        raise LaunchError(
+            f"`{declared.names[i]}` is a {kind}, which does not know `{declared.name}`",
+            code="X0805",
+            help="pass a plain tensor",
+        ) from None
+
+
+def new_seed(like: Any, limit: int) -> Any:
+    """A tensor of one number from 0 to ``limit``, by torch's generator."""
+    return torch.randint(limit, (1,), device=like.device)
+
+
+def _has_own_operators(x: object) -> bool:
+    kind = cast("Any", type(x))
+    return kind.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__
+
+
+def _with_dtypes(declared: Function, values: list[Any]) -> list[Any]:
+    """All arguments but ``out``, dtypes as torch has them."""
+    arguments = values[:-1]
+    i = declared.places.get("dtype")
+    if i is not None:
+        arguments[i] = torch_library.as_torch(arguments[i])
+    return arguments
+
+
+def traced(declared: Function, values: list[Any]) -> Any:
+    """The same; also what torch.compile reads."""
+    declared, values = declared.as_operator(values)
+    out = values[-1]
+    operator = torch_library.operator_of(declared)
+    found = operator(*_with_dtypes(declared, values))
+    if out is None or declared.results == 1:
+        return with_out(declared.name, found, out)
+    for to, each in zip(declared.outs_of(out), found):
+        with_out(declared.name, each, to)
+    return out

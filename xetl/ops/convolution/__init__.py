@@ -1,0 +1,1 @@
+"""Convolutions: as products of columns, or from the image itself."""

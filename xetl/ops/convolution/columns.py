@@ -1,0 +1,94 @@
+"""Convolutions of few pixels: products by the weight as it lies in memory.
+
+Where a layer has fewer pixels than channels, to write its weight anew (see
+`convolution_plans`) costs more than to copy what each tap sees of the pixels, so that
+they are the columns of a matrix (im2col: Chellapilla et al., "High performance
+convolutional neural networks for document processing", 2006).
+"""
+
+from __future__ import annotations
+
+from xetl.language.ops import cdiv
+from xetl.ops.calling.batches import View, itself
+from xetl.ops.calling.calls import Launch
+from xetl.ops.calling.declarations import Operand, Step, temporary
+from xetl.ops.calling.operands import Numbers
+from xetl.ops.calling.views import size_of, width_of
+from xetl.ops.convolution.geometry import Geometry
+from xetl.ops.convolution.kernels import columns
+from xetl.ops.convolution.plans import copy_matrices
+from xetl.ops.products.product_steps import Seen, each_row, multiply
+
+_CHANNELS, _PIXELS = 64, 256
+"""Of a program that copies, which finds the places once for all of its channels."""
+
+
+def has_few_pixels(weight: Operand, batch: int, g: Geometry, groups: int) -> bool:
+    """Whether it pays: pixels of all results against channels of the result."""
+    return groups == 1 and batch * size_of(g.result) <= weight.shape[0]
+
+
+def convolve_columns(
+    x: Operand, weight: Operand, bias: Operand | None, made: Operand, g: Geometry
+) -> list[Step | None]:
+    """The launches of a convolution; arguments as of `convolution_plans.convolve`."""
+    step, seen = _columns_of(x, g)
+    to, rest = made, list[Step | None]()
+    if x.shape[0] > 1:
+        to = temporary((made.shape[1], made.shape[0], *g.result), made.dtype)
+        rest.append(copy_matrices(to, _exchanged, made, _rows))
+    shape = made.shape[1], x.shape[0] * size_of(g.result)
+    added = each_row(bias, shape)
+    product = multiply(Seen(weight, _flat), seen, Seen(to, _as(shape)), added)
+    return [step, product, *rest]
+
+
+def weight_by_columns(
+    grad: Operand, x: Operand, made: Operand, g: Geometry
+) -> list[Step | None]:
+    """The launches of the gradient by the weight: a sum over all pixels."""
+    step, right = _columns_of(x, g)
+    steps, left = _channels_first(grad)
+    return [step, *steps, multiply(left, right.turned(), Seen(made, _flat))]
+
+
+def _columns_of(x: Operand, g: Geometry) -> tuple[Step, Seen]:
+    """What makes them, and the matrix: (channels * taps, pixels of all results)."""
+    images, channels, height, width = x.shape
+    taps, pixels = size_of(g.taps), size_of(g.result)
+    found = temporary((channels, taps, images, pixels), x.dtype)
+    tile = _CHANNELS, min(_PIXELS, width_of(pixels))
+    grid = cdiv(pixels, tile[1]), taps, images * cdiv(channels, tile[0])
+    numbers = height, width, g.result[1], *g.first
+    is_alike = g.stride == (1, 1) and g.result[1] == width
+    how = *numbers, g.stride, g.dilation, g.taps, is_alike, *tile
+    views = _as((images, channels, -1)), itself
+    launch = Launch(columns, views, (), grid, how)
+    return Step(launch, (x, found)), Seen(found, _as((channels * taps, -1)))
+
+
+def _channels_first(x: Operand) -> tuple[list[Step | None], Seen]:
+    """Images as a matrix: (channels, pixels of all)."""
+    images, channels = x.shape[:2]
+    seen = _as((channels, -1))
+    if images == 1:
+        return [], Seen(x, seen)
+    found = temporary((channels, images, *x.shape[2:]), x.dtype)
+    return [copy_matrices(x, _exchanged, found, _rows)], Seen(found, seen)
+
+
+def _as(shape: tuple[int, ...]) -> View:
+    return lambda a: a.reshape(shape)
+
+
+def _flat(array: Numbers) -> Numbers:
+    return array.reshape(len(array), -1)
+
+
+def _rows(array: Numbers) -> Numbers:
+    """The pixels of each channel of each image, or the other way round, as rows."""
+    return array.reshape(1, *array.shape[:2], -1)
+
+
+def _exchanged(array: Numbers) -> Numbers:
+    return _rows(array).swapaxes(1, 2)

@@ -1,0 +1,462 @@
+"""``xetl.ops.conv1d`` and ``conv2d``.
+
+Source: torch.nn.functional.conv2d; Georganas et al., "Anatomy of high-performance deep
+learning convolutions on SIMD architectures", SC18.
+
+The gradient of a convolution by its weight: products that sum over pixels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, ParamSpec, TypeAlias, cast
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from xetl.errors import XetlError
+from xetl.language.ops import cdiv
+from xetl.ops.calling.batches import View, itself
+from xetl.ops.calling.calls import Launch
+from xetl.ops.calling.declarations import (
+    ArrayLike,
+    Call,
+    Context,
+    Operand,
+    Step,
+    result,
+    temporary,
+)
+from xetl.ops.calling.declare import FUNCTIONS, Function, Outer, function, is_traced
+from xetl.ops.calling.operands import Numbers
+from xetl.ops.calling.repeated import Arguments
+from xetl.ops.calling.rules import Shape, wrong_shape
+from xetl.ops.calling.views import floats, sums_of, width_of
+from xetl.ops.convolution import kernels
+from xetl.ops.convolution.columns import (
+    convolve_columns,
+    has_few_pixels,
+    weight_by_columns,
+)
+from xetl.ops.convolution.geometry import Geometry, Pair, phases
+from xetl.ops.convolution.plans import (
+    MOST_COLUMNS,
+    MOST_PIXELS,
+    PART,
+    TILE,
+    by_input,
+    contiguous,
+    convolve,
+    each_image,
+    each_line,
+    evenly,
+    paired,
+    part_of,
+    taps_last,
+    turn,
+    widths_of,
+)
+from xetl.runtime.call_site import at_caller
+
+
+def by_weight(
+    grad: Operand, x: Operand, made: Operand, g: Geometry, groups: int
+) -> list[Step | None]:
+    """The launches of the gradient by the weight: products that sum over pixels."""
+    batch, (outer, inner) = x.shape[0], made.shape[:2]
+    if outer == groups and inner == 1 and (part := part_of(x, g)):
+        unrolled = max(n for n in range(1, 5) if g.taps[1] % n == 0)
+        tile = sums_of(x.dtype), part, unrolled, *widths_of(g)
+        how = *g.first, g.stride, g.dilation, g.taps, *tile
+        views: list[View] = [each_image, each_line, each_image, lambda a: a[:, 0]]
+        launch = Launch(kernels.depthwise_by_weight, views, (), (groups, 1, 1), how)
+        return [Step(launch, (x, x, grad, made))]
+    outer, (kh, kw), (rows, columns) = outer // groups, g.taps, g.result
+    tile = evenly(kw * inner, MOST_PIXELS), min(TILE, outer)
+    tiles = kh * cdiv(kw * inner, tile[0])
+    # What several programs read is turned, and packed once for them.
+    turns = groups == 1 and tiles > 1
+    # Rows of an even length then: products take pairs.
+    across = paired(columns, x) if turns and rows % 2 else columns
+    pixels = rows * across
+    copies, windows, view = _find_shifted(x, g, groups, across)
+    found = temporary((groups, kh * kw, inner, outer), made.dtype)
+
+    def of_images(array: Numbers) -> Numbers:
+        return array.reshape(batch * groups, outer, pixels)
+
+    def of_rows(array: Numbers) -> Numbers:
+        return array.reshape(batch, outer, rows, columns).swapaxes(1, 2)
+
+    def each_tap(array: Numbers) -> Numbers:
+        return array.reshape(groups * kh, kw * inner, outer)
+
+    right, seen = grad, of_images
+    if turns:
+        right, seen = temporary((batch, rows, across, outer), grad.dtype), _as_one
+        copies.append(turn(grad, of_rows, right, itself))
+    grid = (cdiv(kw * inner, tile[0]), cdiv(outer, tile[1]), groups * kh)
+    constants = (groups, turns, sums_of(x.dtype), *tile, pixels)
+    launch = Launch(
+        kernels.convolution_by_weight, (view, seen, each_tap), (), grid, constants
+    )
+    product = Step(launch, (windows, right, found))
+    return [*copies, product, *taps_last(found, made)]
+
+
+def _as_one(array: Numbers) -> Numbers:
+    return array.reshape(1, -1, array.shape[-1])
+
+
+def _find_shifted(
+    x: Operand, g: Geometry, groups: int, across: int
+) -> tuple[list[Step | None], Operand, View]:
+    """The pixels that each tap sees, one after the other, in rows of ``across``.
+
+    They are copied for each column of the kernel. Its rows see the same ones further
+    down, but for a stride.
+    """
+    first, x = contiguous(x, groups)
+    steps: list[Step | None] = [*first]
+    images, channels = x.shape[0] * groups, x.shape[1] // groups
+    (kh, kw), (down, right) = g.taps, g.dilation
+    is_shared = g.stride[0] == 1
+    copies = 1 if is_shared else kh
+    rows = g.padded[0] if is_shared else g.result[0]
+    shape = images, copies, kw, channels, rows, across
+    found = temporary(shape, x.dtype)
+    for ki, kj in np.ndindex(copies, kw):
+        # Where the first pixel that a tap sees is.
+        top, left = ki * down - g.first[0], kj * right - g.first[1]
+        end = left + (g.result[1] - 1) * g.stride[1] + 1
+        steps.append(_shift(x, found, (ki, kj), (top, left, end), g.stride))
+
+    def view(array: Numbers) -> Numbers:
+        image, copy, _, channel, row, item = array.strides
+        shape = images, kh, kw * channels, g.result[0] * across
+        step = down * row if is_shared else copy
+        return as_strided(array, shape, (image, step, channel, item), subok=True)
+
+    return steps, found, view
+
+
+def _shift(
+    x: Operand, to: Operand, tap: Pair, place: tuple[int, int, int], stride: Pair
+) -> Step:
+    """The launch that copies what a tap sees, from ``place`` on to a last column."""
+    images, _, _, channels, rows, across = to.shape
+    (top, left, end), (down, right) = place, stride
+    below, behind = top % down, left % right
+
+    def view(array: Numbers) -> Numbers:
+        split = array.reshape(images, channels, *array.shape[2:])
+        return split[:, :, below::down, behind : max(end, behind) : right]
+
+    tile = PART, min(MOST_COLUMNS, width_of(across))
+    grid = (cdiv(rows, PART), channels, images)
+    constants = (-(top // down), -(left // right), *tile)
+    launch = Launch(
+        kernels.shifted, (view, lambda a: a[:, tap[0], tap[1]]), (), grid, constants
+    )
+    return Step(launch, (x, to))
+
+
+Dims: TypeAlias = Sequence[int]
+"""Numbers that torch takes as a list."""
+
+P = ParamSpec("P")
+
+Size: TypeAlias = "int | Sequence[int]"
+"""One number for all dimensions, or one for each."""
+
+
+def _geometry(x: Shape, weight: Shape, how: Sequence[Sequence[int]]) -> Geometry:
+    """Where pixels are, by stride, padding and dilation.
+
+    Padding is (rows above, columns before, rows below, columns behind).
+    """
+    stride, (top, left, bottom, right), dilation = how
+    taps = weight[2], weight[3]
+    ends = (top + bottom, left + right)
+    each = zip(x[2:], ends, dilation, taps, stride)
+    rows, columns = ((n + e - d * (k - 1) - 1) // s + 1 for n, e, d, k, s in each)
+    pair = (stride[0], stride[1]), (dilation[0], dilation[1])
+    return Geometry(taps, *pair, (top, left), (rows, columns))
+
+
+def _backward(context: Context, grad: Any) -> Mapping[str, Any]:
+    x, weight = context.saved
+    *_, stride, padding, dilation, groups = context.options.values()
+    how = stride, padding, dilation, groups
+    grad, needs, found = grad.contiguous(), context.needs, dict[str, Any]()
+    if needs("input"):
+        size = [*x.shape[2:]]
+        found["input"] = convolution_by_input(grad, weight, size, *how)
+    if needs("weight"):
+        size = [*weight.shape[2:]]
+        found["weight"] = convolution_by_weight(grad, x, size, *how)
+    if needs("bias"):
+        found["bias"] = grad.sum((0, 2, 3))
+    return found
+
+
+@function(backward=_backward, saves=["input", "weight"])
+def convolution(
+    input: ArrayLike,
+    weight: ArrayLike,
+    bias: ArrayLike | None,
+    stride: Dims,
+    padding: Dims,
+    dilation: Dims,
+    groups: int,
+    *,
+    out: ArrayLike = None,
+) -> Any:
+    """`conv2d` of images with a batch; ``padding`` is four numbers: see `_geometry`."""
+    others = (weight,) if bias is None else (weight, bias)
+    dtype = floats("conv2d", input, *others)
+    g = _geometry(input.shape, weight.shape, (stride, padding, dilation))
+    shape = (input.shape[0], weight.shape[0], *g.result)
+    few = has_few_pixels(weight, input.shape[0], g, groups)
+    return Call(
+        (result(shape, dtype),),
+        lambda made: (
+            convolve_columns(input, weight, bias, made[0], g)
+            if few
+            else convolve(input, weight, bias, made[0], g, groups)
+        ),
+    )
+
+
+@function()
+def convolution_by_input(
+    grad: ArrayLike,
+    weight: ArrayLike,
+    size: Dims,
+    stride: Dims,
+    padding: Dims,
+    dilation: Dims,
+    groups: int,
+) -> Any:
+    """The gradient by the input: convolutions with the weight turned."""
+    (rows, columns), (top, left, *_) = size, padding
+    taps = weight.shape[2], weight.shape[3]
+    steps, between = (stride[0], stride[1]), (dilation[0], dilation[1])
+    shape = (grad.shape[0], weight.shape[1] * groups, rows, columns)
+    parts = phases((rows, columns), taps, (steps, between, (top, left)))
+    return Call(
+        (result(shape, grad.dtype),),
+        lambda made: by_input(grad, weight, made[0], parts, groups),
+    )
+
+
+@function()
+def convolution_by_weight(
+    grad: ArrayLike,
+    input: ArrayLike,
+    size: Dims,
+    stride: Dims,
+    padding: Dims,
+    dilation: Dims,
+    groups: int,
+) -> Any:
+    """The gradient by the weight: the gradient times the windows."""
+    shape = (grad.shape[1], input.shape[1] // groups, size[0], size[1])
+    g = _geometry(input.shape, shape, (stride, padding, dilation))
+    new = result(shape, grad.dtype)
+    few = has_few_pixels(new, input.shape[0], g, groups)
+    return Call(
+        (new,),
+        lambda made: (
+            weight_by_columns(grad, input, made[0], g)
+            if few
+            else by_weight(grad, input, made[0], g, groups)
+        ),
+    )
+
+
+class _Convolution(Function):
+    """`conv1d` or `conv2d`, of which torch's operators know as a convolution."""
+
+    def _called(self, *args: Any, **kwargs: Any) -> Any:
+        values = self.complete(args, kwargs)
+        try:
+            if not is_traced() and self.way_of(values) is None:
+                return self._compute(values, (args, kwargs))
+            return _convolved(self.name, *values, compute=convolution)
+        except XetlError as error:
+            raise at_caller(error) from None
+
+    def _compute(self, values: list[Any], call: Arguments) -> Any:
+        def compute(*arguments: Any) -> Any:
+            image = Outer(values[:3], self.natives, partial(_as_given, *values[:2]))
+            return inner.compute_for(image, call, [*arguments])
+
+        inner = FUNCTIONS["xetl::convolution"]
+        *_, out = values
+        how = convolution if out is not None else compute
+        return _convolved(self.name, *values, compute=how)
+
+
+def _public(rule: Callable[P, Any]) -> Callable[P, Any]:
+    return cast("Callable[P, Any]", _Convolution(rule.__name__, rule).public)
+
+
+@_public
+def conv2d(
+    input: ArrayLike,
+    weight: ArrayLike,
+    bias: ArrayLike | None = None,
+    stride: Size = 1,
+    padding: Size | str = 0,
+    dilation: Size = 1,
+    groups: int = 1,
+    *,
+    out: Any = None,
+) -> Any:
+    """``input`` around each pixel, times ``weight``, summed, ``+ bias``.
+
+    ``out[b, o, i, j]`` is the sum over c, di and dj of ``weight[o, c, di, dj] *
+    input[b, c, i * stride + di * dilation - padding, ...]``, and of ``bias[o]``. Sums
+    are f32 (f64 for f64) and rounded once.
+
+    Args:
+        input: (batch, channels, rows, columns), or without the batch; f16, bf16, f32
+            or f64. NumPy (bf16 by ml_dtypes), torch, memory of a device (USM).
+        weight: (channels of the result, channels / groups, kernel rows, kernel
+            columns), dtype of ``input``.
+        bias: (channels of the result,) or None, dtype of ``input``.
+        stride: pixels between two windows, one number or two; so are the next ones.
+        padding: zeros at each side; or ``"valid"`` for none, ``"same"`` for a result
+            of the size of ``input`` (with a stride of 1).
+        dilation: pixels between two taps of the kernel.
+        groups: channels are split into so many groups, each with a part of ``weight``.
+        out: where the result goes, of any float dtype.
+
+    Returns:
+        ``out``, or a new array of the library ``input`` is from: (batch, channels of
+        the result, rows, columns).
+
+    Raises:
+        LaunchError: shapes (X0827) or dtypes (X0828) do not fit.
+    """
+
+
+@_public
+def conv1d(
+    input: ArrayLike,
+    weight: ArrayLike,
+    bias: ArrayLike | None = None,
+    stride: Size = 1,
+    padding: Size | str = 0,
+    dilation: Size = 1,
+    groups: int = 1,
+    *,
+    out: Any = None,
+) -> Any:
+    """`conv2d` of one dimension, whose options are one number each.
+
+    Args:
+        input: (batch, channels, n), or without the batch.
+        weight: (channels of the result, channels / groups, kernel).
+    """
+
+
+def _convolved(
+    name: str,
+    x: Any,
+    weight: Any,
+    bias: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    groups: int,
+    out: Any,
+    *,
+    compute: Callable[..., Any],
+) -> Any:
+    """What the function of that name gives, by one of images with a batch."""
+    rank = 1 if name == "conv1d" else 2
+    _check(name, rank, x, weight, bias, groups)
+    stride, dilation = (_numbers(name, rank, each) for each in (stride, dilation))
+    sides = _padding(name, rank, padding, weight.shape[2:], stride, dilation)
+    if rank == 1:
+        stride, dilation = (1, *stride), (1, *dilation)
+        sides = (0, sides[0], 0, sides[1])
+    _check_size(name, x.shape[-rank:], weight.shape[2:], sides, dilation, rank)
+    # A row, and a batch of one.
+    row = (..., None, slice(None)) if rank == 1 else ...
+    each = (None, ...) if x.ndim == rank + 1 else ...
+    arguments = (x[row][each], weight[row], bias, stride, sides, dilation, groups)
+    if out is None:
+        return _as_given(x, weight, compute(*arguments))
+    compute(*arguments, out=out[row][each])
+    return out
+
+
+def _as_given(x: Any, weight: Any, found: Any) -> Any:
+    """A result without the batch and the row that the arguments had not."""
+    found = found[0] if x.ndim == weight.ndim - 1 else found
+    return found[..., 0, :] if weight.ndim == 3 else found
+
+
+def _shape_of(x: Any) -> Shape:
+    return tuple(getattr(x, "shape", ()))
+
+
+def _check(name: str, rank: int, x: Any, weight: Any, bias: Any, groups: int) -> None:
+    """Refuse shapes that do not fit."""
+    given, kernel = (_shape_of(each) for each in (x, weight))
+    extents = "n" if rank == 1 else "rows, columns"
+    help_ = f"pass (batch, channels, {extents}), (channels, channels / groups, ...)"
+    fits = len(given) in (rank + 1, rank + 2) and len(kernel) == rank + 2
+    fits = fits and 0 not in kernel and groups > 0
+    fits = fits and given[-rank - 1] == kernel[1] * groups and not kernel[0] % groups
+    if not fits:
+        problem = f"`input` is {given}, `weight` {kernel}, of {groups} groups"
+        raise wrong_shape(name, problem, help_)
+    if bias is not None and tuple(bias.shape) != kernel[:1]:
+        problem = f"`bias` is {tuple(bias.shape)}, but `weight` {kernel}"
+        raise wrong_shape(name, problem, "pass a number for each channel")
+
+
+def _numbers(name: str, rank: int, given: Any) -> tuple[int, ...]:
+    """One number for each dimension, from 1."""
+    found = (given,) * rank if isinstance(given, int) else tuple(given)
+    found = found * rank if len(found) == 1 else found
+    if len(found) != rank or min(found) < 1:
+        problem = f"a stride or dilation of {given}"
+        raise wrong_shape(name, problem, f"pass a positive number, or {rank}")
+    return found
+
+
+def _padding(
+    name: str, rank: int, given: Any, taps: Any, stride: Any, dilation: Any
+) -> tuple[int, ...]:
+    """Zeros before each dimension, then behind each."""
+    if given == "valid":
+        return (0,) * (2 * rank)
+    if given == "same" and max(stride) == 1:
+        each = [d * (k - 1) for d, k in zip(dilation, taps)]
+        return (*(n // 2 for n in each), *(n - n // 2 for n in each))
+    found = (given,) * rank if isinstance(given, int) else given
+    found = found if isinstance(found, str) else tuple(found)
+    found = found * rank if len(found) == 1 else found
+    if isinstance(found, str) or len(found) != rank or min(found) < 0:
+        problem = f"a padding of {given!r}, with a stride of {stride}"
+        help_ = f'pass {rank} numbers from 0, "valid" or, with a stride of 1, "same"'
+        raise wrong_shape(name, problem, help_)
+    return found * 2
+
+
+def _check_size(
+    name: str, size: Any, taps: Any, sides: Any, dilation: Any, rank: int
+) -> None:
+    """Refuse an image that is smaller than the kernel."""
+    for n, k, before, behind, d in zip(
+        size, taps, sides[2 - rank : 2], sides[4 - rank :], dilation[2 - rank :]
+    ):
+        if n + before + behind < d * (k - 1) + 1:
+            problem = f"the kernel {tuple(taps)} is larger than the input {tuple(size)}"
+            raise wrong_shape(name, problem, "pass a larger `padding`")

@@ -1,0 +1,380 @@
+"""How a convolution is computed: which windows its input has, and the launches.
+
+The input is written anew with its channels last and zeros around it; so is the weight.
+A row of the result is then a batch-reduce GEMM over the rows of the kernel, as in
+Georganas et al., "Anatomy of high-performance deep learning convolutions on SIMD
+architectures" (SC18). The gradient by the input is such convolutions of the gradient by
+the result: one for each phase of the stride, with the taps that meet it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from numpy.lib.stride_tricks import as_strided
+
+from xetl.language.ops import cdiv
+from xetl.ops.activations import copied
+from xetl.ops.calling.batches import View, itself
+from xetl.ops.calling.calls import Launch
+from xetl.ops.calling.declarations import Operand, Step, temporary
+from xetl.ops.calling.operands import Numbers
+from xetl.ops.calling.views import array_of, flat_view, size_of, sums_of, width_of
+from xetl.ops.convolution.geometry import ALL, Geometry, Pair
+from xetl.ops.convolution.kernels import (
+    cleared,
+    convolution,
+    depthwise,
+    shifted,
+    turned,
+)
+from xetl.ops.products.product_steps import Seen, each_row, multiply
+
+TILE = 64
+MOST_COLUMNS = 256
+"""Of a tile that is copied."""
+MOST_PIXELS = 128
+"""The most of a tile of the result."""
+_LONGEST = 8192
+"""Steps of k of one tap: columns of the kernel that are longer together are taps."""
+PART = 8
+"""Rows that a program makes, so that weights come from a cache."""
+_ROWS, MOST_ROWS = 4, 32
+"""Of a tile where each channel is by itself, and of what a program makes then."""
+_SCRATCH = 1 << 16
+"""Bytes that it copies of the input: what the shared memory of any GPU holds."""
+_FILLED = 4096
+_VECTOR = 16
+"""Elements of the widest vectors of 32 bits, and lanes of a subgroup."""
+
+
+class Windows(NamedTuple):
+    """The windows of an input.
+
+    Attributes:
+        steps: make them.
+        operand: has them.
+        view: of them, as the kernels take them.
+        columns: taps of a row of the kernel that are windows of their own.
+        width: columns of a window.
+        constants: TAPS, ROWS, STRIDE and DILATION of the kernels.
+    """
+
+    steps: list[Step]
+    operand: Operand
+    view: View
+    columns: int
+    width: int
+    constants: tuple[int, int, int, int]
+
+
+def turn(
+    source: Operand, view: View, to: Operand, to_view: View, first: Pair = (0, 0)
+) -> Step | None:
+    """The launch that writes matrices anew, rows and columns exchanged.
+
+    ``first`` says where those of the source begin; around them are zeros. A view may
+    have more dimensions than the four of the kernel: the host goes through the first.
+    """
+    shape = to_view(array_of(to)).shape
+    loops, (a, b, n, m) = shape[:-4], shape[-4:]
+    if 0 in shape:
+        return None
+    tile = min(TILE, width_of(m)), min(TILE, width_of(n))
+    grid = (cdiv(m, tile[0]), cdiv(b, PART), a)
+    launch = Launch(turned, (view, to_view), loops, grid, (*first, PART, *tile))
+    return Step(launch, (source, to))
+
+
+def paired(channels: int, x: Operand) -> int:
+    """Channels in pairs where products take pairs of them; the last one may be 0."""
+    return channels + channels % 2 if x.dtype.itemsize == 2 else channels
+
+
+def contiguous(x: Operand, groups: int) -> tuple[list[Step], Operand]:
+    """Images whose channels can be split: the launch that copies others."""
+    if groups == 1 or array_of(x).flags.c_contiguous:
+        return [], x
+    found = temporary(x.shape, x.dtype)
+    return [copied(x, found, sums_of(x.dtype))], found
+
+
+def _with_channels_last(x: Operand, g: Geometry, groups: int) -> list[Step]:
+    """Steps that write the padded input anew; the last operand is (images, ...)."""
+    batch, channels, height, width = x.shape
+    images, channels = batch * groups, channels // groups
+    steps, x = contiguous(x, groups)
+    padded = temporary((images, *g.padded, paired(channels, x)), x.dtype)
+
+    def whole(array: Numbers) -> Numbers:
+        return array.reshape(images, channels, height, width).swapaxes(1, 2)
+
+    step = turn(x, whole, padded, itself, g.first)
+    assert step is not None
+    return [*steps, step]
+
+
+def _find_windows(x: Operand, g: Geometry, groups: int) -> Windows:
+    """The windows of an input (batch, channels, rows, columns)."""
+    steps = _with_channels_last(x, g, groups)
+    padded = steps[-1].operands[-1]
+    assert padded is not None
+    images, rows, _, channels = padded.shape
+    kh, kw = g.taps
+    # Taps beside each other are one piece of memory.
+    merges = g.dilation[1] == 1 and kw * channels <= _LONGEST
+    kj, k = (1, kw * channels) if merges else (kw, channels)
+
+    def view(array: Numbers) -> Numbers:
+        row, one, item = array.strides[1:]
+        shape = (images * rows, kj, g.result[1], k)
+        strides = (row, g.dilation[1] * one, g.stride[1] * one, item)
+        return as_strided(array, shape, strides, subok=True)
+
+    constants = (kh, rows, g.stride[0], g.dilation[0])
+    return Windows(steps, padded, view, kj, k, constants)
+
+
+def evenly(extent: int, most: int) -> int:
+    """A part of an extent that is split into equal ones."""
+    return cdiv(extent, cdiv(extent, most))
+
+
+def copy_matrices(
+    source: Operand, view: View, to: Operand, to_view: View = itself
+) -> Step:
+    """The launch that copies matrices; behind those of the source are zeros."""
+    a, b, m, n = to_view(array_of(to)).shape
+    grid = (cdiv(m, PART), b, a)
+    tile = PART, min(MOST_COLUMNS, width_of(n))
+    return Step(Launch(shifted, (view, to_view), (), grid, (0, 0, *tile)), (source, to))
+
+
+def _taps_first(weight: Operand, to: Operand) -> list[Step | None]:
+    """Write (groups * o, c, kh, kw) as (groups, kh, kw, c, o).
+
+    Through (groups, c, kh, kw, o): memory is read and written in whole rows.
+    """
+    groups, kh, kw, depth, outer = to.shape
+    inner, taps = weight.shape[1], kh * kw
+    between = to
+    if taps > 1 or depth > inner:
+        between = temporary((groups, inner * taps, outer), weight.dtype)
+    flat: View = lambda a: a.reshape(groups, 1, outer, -1)  # noqa: E731
+    to_flat: View = lambda a: a.reshape(groups, 1, -1, outer)  # noqa: E731
+    first = turn(weight, flat, between, to_flat)
+    if between is to:
+        return [first]
+    split: View = lambda a: a.reshape(groups, inner, taps, outer).swapaxes(1, 2)  # noqa: E731
+    each_tap: View = lambda a: a.reshape(groups, taps, depth, outer)  # noqa: E731
+    return [
+        first,
+        copy_matrices(between, split, to, each_tap),
+    ]
+
+
+def taps_last(found: Operand, made: Operand) -> list[Step | None]:
+    """Write (groups, taps, c, o) as (groups * o, c, kh, kw): see `_taps_first`."""
+    groups, taps, inner, outer = found.shape
+    between, steps = found, list[Step | None]()
+    if taps > 1:
+        between = temporary((groups, inner, taps, outer), found.dtype)
+        steps.append(copy_matrices(found, itself, between, lambda a: a.swapaxes(1, 2)))
+    flat: View = lambda a: a.reshape(groups, 1, -1, outer)  # noqa: E731
+    to_flat: View = lambda a: a.reshape(groups, 1, outer, -1)  # noqa: E731
+    return [*steps, turn(between, flat, made, to_flat)]
+
+
+def _turned_around(weight: Operand, to: Operand, g: Geometry) -> list[Step | None]:
+    """Write the chosen taps of (groups * o, c, kh, kw) as (groups, kh, kw, o, c).
+
+    They are turned around, too.
+    """
+    groups, _, _, depth, inner = to.shape
+    outer = weight.shape[0] // groups
+
+    def view(array: Numbers) -> Numbers:
+        split = array.reshape(groups, outer, inner, *array.shape[2:])
+        return split[:, :, :, g.chosen[0], g.chosen[1]].transpose(0, 3, 4, 1, 2)
+
+    def to_view(array: Numbers) -> Numbers:
+        return array[:, ::-1, ::-1].swapaxes(-1, -2)
+
+    def each_row(array: Numbers) -> Numbers:
+        return array.reshape(groups, outer, inner, -1)
+
+    def to_each_row(array: Numbers) -> Numbers:
+        return array.reshape(groups, -1, depth, inner)[:, ::-1].swapaxes(1, 2)
+
+    if g.chosen == ALL and depth == outer:
+        return [turn(weight, each_row, to, to_each_row)]
+    return [turn(weight, view, to, to_view)]
+
+
+def convolve(
+    x: Operand,
+    weight: Operand,
+    bias: Operand | None,
+    made: Operand,
+    g: Geometry,
+    groups: int,
+) -> list[Step | None]:
+    """The launches of a convolution.
+
+    Args:
+        x: (batch, channels, rows, columns).
+        weight: (channels of the result, channels / groups, *g.taps).
+        bias: (channels of the result,) or None.
+        made: the result.
+        g: see `Geometry`.
+        groups: of channels.
+    """
+    if g.is_product and groups == 1:
+        return _product(x, weight, bias, made, False)
+    if weight.shape[0] == groups and weight.shape[1] == 1 and (part := part_of(x, g)):
+        return [_of_each_channel(x, weight, bias, made, g, part, False)]
+    return _of_windows(x, weight, bias, made, g, groups, False)
+
+
+def by_input(
+    grad: Operand, weight: Operand, made: Operand, parts: list[Geometry], groups: int
+) -> list[Step | None]:
+    """The launches of the gradient by the input.
+
+    Args:
+        grad: by the result, contiguous.
+        weight: of the convolution.
+        made: the gradient, contiguous.
+        parts: see `phases`.
+        groups: of channels.
+    """
+    steps: list[Step | None] = []
+    if any(0 in g.taps for g in parts):
+        grid = (cdiv(size_of(made.shape), _FILLED), 1, 1)
+        launch = Launch(cleared, (flat_view,), (), grid, (_FILLED,))
+        steps.append(Step(launch, (made,)))
+    for g in parts:
+        if g.is_product and groups == 1:
+            steps += _product(grad, weight, None, made, True)
+        elif 0 not in g.taps:
+            is_single = weight.shape[0] == groups and weight.shape[1] == 1
+            if is_single and (part := part_of(grad, g)):
+                step = _of_each_channel(grad, weight, None, made, g, part, True)
+                steps.append(step)
+            else:
+                steps += _of_windows(grad, weight, None, made, g, groups, True)
+    return steps
+
+
+def _of_windows(
+    x: Operand,
+    weight: Operand,
+    bias: Operand | None,
+    made: Operand,
+    g: Geometry,
+    groups: int,
+    is_by_input: bool,
+) -> list[Step | None]:
+    """By products; ``is_by_input``: with the weight turned, as `by_input` says."""
+    outer, inner = weight.shape[0] // groups, weight.shape[1]
+    windows = _find_windows(x, g, groups)
+    images = x.shape[0] * groups
+    depth, channels = (outer, inner) if is_by_input else (inner, outer)
+    depth = paired(depth, x)
+    turned_weight = temporary((groups, *g.taps, depth, channels), weight.dtype)
+    if is_by_input:
+        turns = _turned_around(weight, turned_weight, g)
+    else:
+        turns = _taps_first(weight, turned_weight)
+    rows, pixels = g.result
+
+    def each_group(array: Numbers) -> Numbers:
+        return array.reshape(groups, -1, channels)
+
+    def each_row(array: Numbers) -> Numbers:
+        split = array.reshape(images, channels, *array.shape[2:])
+        return split[:, :, g.where[0], g.where[1]].swapaxes(1, 2)
+
+    views = (windows.view, each_group, None, each_row)
+    # Of several groups a program has all channels of one.
+    tile = channels if groups > 1 else min(TILE, channels)
+    tiles = evenly(pixels, MOST_PIXELS), tile, windows.width
+    part = min(rows, PART)
+    grid = (cdiv(rows, part), groups * cdiv(channels, tile), x.shape[0])
+    constants = (*windows.constants, groups, sums_of(x.dtype), part, *tiles)
+    launch = Launch(convolution, views, (), grid, constants)
+    operands = (windows.operand, turned_weight, bias)
+    return [*windows.steps, *turns, Step(launch, (*operands, made))]
+
+
+def _product(
+    x: Operand, weight: Operand, bias: Operand | None, made: Operand, is_turned: bool
+) -> list[Step | None]:
+    """Of one tap: the weight times the pixels of each image."""
+    batch, pixels = x.shape[0], size_of(x.shape[2:])
+    shape = (batch, made.shape[1], pixels)
+
+    def matrix(array: Numbers) -> Numbers:
+        return array.reshape(array.shape[:2])
+
+    def each_image(array: Numbers) -> Numbers:
+        return array.reshape(batch, -1, pixels)
+
+    left = Seen(weight, matrix)
+    left = left.turned() if is_turned else left
+    added = each_row(bias, shape)
+    return [multiply(left, Seen(x, each_image), Seen(made, each_image), added)]
+
+
+def each_image(array: Numbers) -> Numbers:
+    """A channel of an image as an image."""
+    return array.reshape(-1, *array.shape[2:])
+
+
+def each_line(array: Numbers) -> Numbers:
+    """A channel of an image as a row."""
+    return array.reshape(array.shape[0] * array.shape[1], -1)
+
+
+def part_of(x: Operand, g: Geometry) -> int:
+    """How many rows of the result `depthwise` makes at once; 0: they have no room."""
+    down = (g.taps[0] - 1) * g.dilation[0] // g.stride[0]
+    planes = g.stride[0] * g.stride[1] * sums_of(x.dtype).bits // 8
+    room = _SCRATCH // (planes * widths_of(g)[1]) - down
+    rows = max(0, min(MOST_ROWS, room)) // _ROWS * _ROWS
+    return rows and cdiv(evenly(g.result[0], rows), _ROWS) * _ROWS
+
+
+def widths_of(g: Geometry) -> Pair:
+    """Columns of a tile of `depthwise`, and of the planes that it copies."""
+    width = min(TILE, width_of(g.result[1]))
+    seen = width + (g.taps[1] - 1) * g.dilation[1] // g.stride[1]
+    # Whole vectors: they are stored without masks, and shuffled apart.
+    return width, cdiv(seen, _VECTOR) * _VECTOR
+
+
+def _of_each_channel(
+    x: Operand,
+    weight: Operand,
+    bias: Operand | None,
+    made: Operand,
+    g: Geometry,
+    part: int,
+    is_by_input: bool,
+) -> Step:
+    """Of one channel a group: sums of rows, no product."""
+    images, height = made.shape[0] * made.shape[1], g.result[0]
+
+    def each_kernel(array: Numbers) -> Numbers:
+        return array[:, 0, g.chosen[0], g.chosen[1]]
+
+    def to_image(array: Numbers) -> Numbers:
+        return each_image(array)[:, g.where[0], g.where[1]]
+
+    unrolled = max(n for n in range(1, 9) if g.taps[0] % n == 0)
+    tile = (sums_of(x.dtype), part, unrolled, _ROWS, *widths_of(g))
+    constants = (*g.first, g.stride, g.dilation, g.taps, is_by_input, *tile)
+    views = (each_image, each_line, each_kernel, None, to_image)
+    grid = (cdiv(height, part), images, 1)
+    launch = Launch(depthwise, views, (), grid, constants)
+    return Step(launch, (x, x, weight, bias, made))

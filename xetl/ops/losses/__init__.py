@@ -1,0 +1,1 @@
+"""Losses over classes and elements, and those fused with a product."""

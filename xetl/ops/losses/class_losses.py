@@ -1,0 +1,338 @@
+"""``cross_entropy`` and ``nll_loss`` of rows and of columns of classes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
+from typing import Any, ParamSpec, cast
+
+import numpy as np
+
+from xetl.errors import LaunchError, XetlError
+from xetl.language.dtypes import i64
+from xetl.language.ops import cdiv
+from xetl.ops.activations import copied
+from xetl.ops.calling.batches import View, are_views, as_line, chain, itself
+from xetl.ops.calling.calls import Launch
+from xetl.ops.calling.declarations import (
+    ArrayLike,
+    Call,
+    Context,
+    Operand,
+    Step,
+    along,
+    result,
+    result_like,
+    temporary,
+)
+from xetl.ops.calling.declare import FUNCTIONS, Function, function, is_traced
+from xetl.ops.calling.operands import Numbers
+from xetl.ops.calling.rules import SUMS, Shape, out_and_gradient, with_out, wrong_shape
+from xetl.ops.calling.views import array_of, floats, size_of, width_of
+from xetl.ops.losses.kernels import (
+    cross_entropy_backward_columns,
+    cross_entropy_backward_rows,
+    cross_entropy_columns,
+    cross_entropy_rows,
+    finish_loss,
+    nll_columns,
+)
+from xetl.ops.rows.reduction_kernels import Down, down_of
+from xetl.runtime.call_site import at_caller
+from xetl.runtime.tensors import needs_derivative
+
+P = ParamSpec("P")
+
+_COLUMNS = 256
+"""Of a program: of each it keeps four numbers, which stay in registers or L1."""
+
+_FEW = 8
+"""[measured] Classes of which columns are faster than rows, though these gather."""
+
+REDUCTIONS = ("none", "mean", "sum")
+
+
+def _classes_last(x: Numbers) -> Numbers:
+    """(n, classes, ...) as rows of classes."""
+    if x.ndim == 1:
+        return x.reshape(1, -1)
+    return np.moveaxis(x, 1, -1).reshape(-1, x.shape[1])
+
+
+def _as_columns(x: Operand, m: int) -> Down | None:
+    """How scores are seen as columns if classes do not lie along memory, or are few."""
+    if x.ndim < 2:
+        return None
+    is_short = x.shape[1] <= _FEW and are_views([array_of(x)], [_classes_last])
+    return down_of(x, (1,), ()) or (_turned(x, m) if is_short else None)
+
+
+def _turned(x: Operand, m: int) -> Down:
+    """Rows as the columns of one matrix."""
+    classes = x.shape[min(x.ndim, 2) - 1]
+    source: View = lambda a: _classes_last(a).T[None]  # noqa: E731
+    return Down((1, classes, m), source, itself)
+
+
+def _as_rows(x: Operand) -> tuple[Operand, list[Step]]:
+    """Scores that can be seen as rows: if need be a copy, and what makes it."""
+    if x.ndim < 2 or are_views([array_of(x)], [_classes_last]):
+        return x, []
+    return along(x, 1)
+
+
+def _first(x: Numbers) -> Numbers:
+    return x[0]
+
+
+def _second(x: Numbers) -> Numbers:
+    return x[1]
+
+
+def check_reduction(name: str, reduction: str, known: Sequence[str]) -> None:
+    """Refuse a reduction that a loss does not know."""
+    if reduction not in known:
+        *most, last = (f'"{each}"' for each in known)
+        help_ = f"`reduction` is {', '.join(most)} or {last}"
+        raise LaunchError(f"`{name}` knows no reduction {reduction!r}", "X0829", help_)
+
+
+def check_smoothing(smoothing: float) -> None:
+    """Refuse a part of a target that is not 0 to 1."""
+    if not 0 <= smoothing <= 1:
+        problem = f"`label_smoothing` is {smoothing}"
+        raise LaunchError(problem, "X0829", "`label_smoothing` is 0 to 1")
+
+
+def check_classes(
+    name: str, x: Operand, target: Operand, weight: Operand | None, reduction: str
+) -> int:
+    """How many classes there are.
+
+    Raises:
+        LaunchError: operands or ``reduction`` do not fit.
+    """
+    check_reduction(name, reduction, REDUCTIONS)
+    if not x.shape:
+        raise wrong_shape(name, "`input` is a number", "pass (..., classes)")
+    classes = x.shape[0] if x.ndim == 1 else x.shape[1]
+    wanted = () if x.ndim == 1 else (x.shape[0], *x.shape[2:])
+    if target.dtype != i64:
+        raise LaunchError(
+            f"`{name}` was given a target of {target.dtype}",
+            code="X0828",
+            help="pass the number of each row's class as i64; probabilities are "
+            "not supported",
+        )
+    if tuple(target.shape) != tuple(wanted) or (classes == 0 and 0 not in wanted):
+        problem = f"`target` is {target.shape}, but `input` is {x.shape}"
+        raise wrong_shape(name, problem, "pass one class for each row")
+    if weight is not None and tuple(weight.shape) != (classes,):
+        problem = f"`weight` is {weight.shape}, but there are {classes} classes"
+        raise wrong_shape(name, problem, "pass one number for each class")
+    return classes
+
+
+def _loss_backward(context: Context, grad: Any, _: Any) -> Mapping[str, Any]:
+    x, target, weight, total = context.saved
+    _, _, _, ignore, _, smoothing, is_log = context.options.values()
+    found = class_loss_backward(
+        grad, x, target, weight, total, ignore, smoothing, is_log
+    )
+    return {"input": found}
+
+
+_KEPT = ["input", "target", "weight", "result1"]
+
+
+@function(results=2, backward=_loss_backward, saves=_KEPT)
+def class_loss(
+    input: ArrayLike,
+    target: ArrayLike,
+    weight: ArrayLike | None,
+    ignore_index: int,
+    reduction: str,
+    label_smoothing: float,
+    is_log: bool,
+) -> Any:
+    """The loss, and what its mean was divided by."""
+    name = "nll_loss" if is_log else "cross_entropy"
+    classes = check_classes(name, input, target, weight, reduction)
+    check_smoothing(label_smoothing)
+    dtype = floats(name, input)
+    acc = SUMS[dtype]
+    shape: Shape = target.shape if reduction == "none" else ()
+
+    def steps(made: Sequence[Operand]) -> list[Step | None]:
+        m = size_of(target.shape)
+        kept = temporary((2, m), acc)
+        first, to_first = (made[0], itself) if reduction == "none" else (kept, _first)
+        down, x, moves = _as_columns(input, m), input, list[Step]()
+        numbers: tuple[float, ...] = (ignore_index, label_smoothing)
+        if down is None:
+            x, moves = _as_rows(input)
+        if down is None and not is_log:
+            views = (_classes_last, as_line, itself, chain(to_first, as_line), _second)
+            constants = (False, acc, width_of(classes))
+            launch = Launch(cross_entropy_rows, views, (), (m, 1, 1), constants)
+        else:
+            down = down or _turned(x, m)
+            line = _lines(down)
+            ends = chain(to_first, line), chain(_second, line)
+            width = min(_COLUMNS, width_of(max(1, down.shape[2])))
+            grid = (cdiv(down.shape[2], width), down.shape[0], 1)
+            kernel = nll_columns if is_log else cross_entropy_columns
+            views = (down.source, line, itself, *ends)
+            launch = Launch(kernel, views, (), grid, (acc, width))
+            numbers = numbers[:1] if is_log else numbers
+        one = Step(launch, (x, target, weight, first, kept), numbers)
+        width = min(1024, width_of(max(1, m)))
+        ends = (reduction == "mean", acc, width)
+        views = (_first, _second, itself, itself)
+        last = Launch(finish_loss, views, (), (1, 1, 1), ends)
+        # Without a reduction it only says that nothing is divided.
+        to = temporary((1,), dtype) if reduction == "none" else made[0]
+        last = Step(last, (kept, kept, to, made[1]))
+        return [*moves, one, last] if m else [last]
+
+    return Call((result(shape, dtype), result((1,), acc)), steps)
+
+
+@function()
+def class_loss_backward(
+    grad: ArrayLike,
+    input: ArrayLike,
+    target: ArrayLike,
+    weight: ArrayLike | None,
+    total: ArrayLike,
+    ignore_index: int,
+    label_smoothing: float,
+    is_log: bool,
+) -> Any:
+    """The gradient by the input."""
+    classes = input.shape[0] if input.ndim == 1 else input.shape[1]
+    acc, m = SUMS[input.dtype], size_of(target.shape)
+
+    def steps(made: Sequence[Operand]) -> list[Step | None]:
+        if not m:
+            return []
+        down, x, moves = _as_columns(input, m), input, list[Step]()
+        constants, numbers = (is_log, acc), (ignore_index, label_smoothing)
+        if down is None:
+            x, moves = _as_rows(input)
+            views = (as_line, _classes_last, as_line, itself, itself, _classes_last)
+            kernel, grid = cross_entropy_backward_rows, (m, 1, 1)
+            constants = (*constants, width_of(classes))
+        else:
+            line, kernel = _lines(down), cross_entropy_backward_columns
+            each: View = lambda a: np.broadcast_to(  # noqa: E731
+                line(a) if a.size == m else a.reshape(1, 1),
+                down.shape[::2],
+                subok=True,
+            )
+            views = (each, down.source, line, itself, itself, down.source)
+            width = min(_COLUMNS, width_of(down.shape[2]))
+            grid = (cdiv(down.shape[2], width), down.shape[0], 1)
+            constants = (*constants, width)
+        launch = Launch(kernel, views, (), grid, constants)
+        to = temporary(x.shape, x.dtype, order=x.order) if moves else made[0]
+        one = Step(launch, (grad, x, target, weight, total, to), numbers)
+        return [*moves, one, *([copied(to, made[0])] if moves else [])]
+
+    return Call((result_like(input, input.dtype),), steps)
+
+
+def _lines(what: Down) -> View:
+    """What there is for each column."""
+    outer, _, inner = what.shape
+    return lambda x: x.reshape(outer, inner)
+
+
+class _Loss(Function):
+    """A loss of which torch's operators, and derivatives, know as `class_loss`."""
+
+    def _called(self, *args: Any, **kwargs: Any) -> Any:
+        values = self.complete(args, kwargs)
+        try:
+            needed = needs_derivative(values[0])  # then all else need not be asked
+            if not needed and not is_traced() and self.way_of(values) is None:
+                return self._compute(values, (args, kwargs))
+            *given, out = values
+            if needed and out is not None:
+                raise out_and_gradient(self.name)
+            found = class_loss(*cast("Any", self.rule).__wrapped__(*given))
+            return with_out(self.name, found[0], out)
+        except XetlError as error:
+            raise at_caller(error) from None
+
+
+def _public(arguments: Callable[P, Any]) -> Callable[P, Any]:
+    """The first result of `class_loss`, whose arguments another function gives."""
+
+    @wraps(arguments)
+    def rule(*values: Any) -> Call:
+        made = cast("Any", arguments)(*values)
+        call = FUNCTIONS["xetl::class_loss"].rule(*made)
+        kept = call.results[1]
+
+        def steps(made: Sequence[Operand]) -> Sequence[Step | None]:
+            return call.steps([*made, temporary(kept.shape, kept.dtype)])
+
+        return Call(call.results[:1], steps)
+
+    return cast("Callable[P, Any]", _Loss(rule.__name__, rule).public)
+
+
+@_public
+def cross_entropy(
+    input: ArrayLike,
+    target: ArrayLike,
+    weight: ArrayLike | None = None,
+    size_average: None = None,
+    ignore_index: int = -100,
+    reduce: None = None,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+    *,
+    out: ArrayLike = None,
+) -> Any:
+    """``-log(softmax(input)[target])``, averaged over rows.
+
+    With smoothing s the target is ``(1 - s)`` in its class and ``s / classes`` in all.
+    A mean is divided by the sum of the weights of the targets that count.
+
+    Args:
+        input: (n, classes, ...) or (classes,), scores; f16, bf16, f32 or f64.
+        target: (n, ...) or a number, i64: the class of each row.
+        weight: (classes,) or None, without a derivative.
+        size_average: None; ``reduction`` has replaced it and ``reduce``.
+        ignore_index: the class of rows that do not count.
+        reduce: see ``size_average``.
+        reduction: ``"mean"``, ``"sum"`` or ``"none"``.
+        label_smoothing: s, from 0 to 1.
+        out: where the loss goes.
+
+    Returns:
+        ``out``, or a new array of the library and dtype of ``input``: no dimensions,
+        or the shape of ``target`` for ``"none"``.
+
+    Raises:
+        LaunchError: shapes (X0827), dtypes (X0828) or options (X0829) do not fit.
+    """
+    return [input, target, weight, ignore_index, reduction, label_smoothing, False]
+
+
+@_public
+def nll_loss(
+    input: ArrayLike,
+    target: ArrayLike,
+    weight: ArrayLike | None = None,
+    size_average: None = None,
+    ignore_index: int = -100,
+    reduce: None = None,
+    reduction: str = "mean",
+    *,
+    out: ArrayLike = None,
+) -> Any:
+    """``-input[target]`` of logarithms of probabilities; see `cross_entropy`."""
+    return [input, target, weight, ignore_index, reduction, 0.0, True]

@@ -1,0 +1,292 @@
+"""``xetl.ops.linear_cross_entropy``: scores of few rows stand in memory at a time.
+
+Each piece of rows goes through the loss and, where a gradient is wanted, through the
+products of the derivative as well, so that its scores are not needed again.
+Source: Hsu et al., "Liger Kernel", arXiv 2410.10989.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from xetl import xetile
+from xetl.language.dtypes import DType
+from xetl.language.ops import cdiv
+from xetl.ops.activations import copied
+from xetl.ops.calling.batches import View, as_row, itself
+from xetl.ops.calling.calls import Launch
+from xetl.ops.calling.declarations import (
+    ArrayLike,
+    Call,
+    Context,
+    Operand,
+    Step,
+    result,
+    temporary,
+)
+from xetl.ops.calling.declare import function
+from xetl.ops.calling.rules import SUMS, wrong_shape
+from xetl.ops.calling.views import floats, size_of, width_of
+from xetl.ops.losses.class_losses import check_classes, check_reduction, check_smoothing
+from xetl.ops.losses.kernels import (
+    cross_entropy_backward_rows,
+    cross_entropy_rows,
+    finish_loss,
+)
+from xetl.ops.matrices import put, take
+from xetl.ops.products.product_steps import Seen, multiply
+from xetl.records import record
+from xetl.runtime.kernel import Kernel
+from xetl.runtime.tensors import needs_derivative
+from xetl.xetile import Array, constexpr
+
+_NAME = "linear_cross_entropy"
+
+_SCORES = 1 << 22
+"""How many stand in memory: 16 MB of f32."""
+
+_LEAST = 64
+"""Rows of a piece, so that products are fast."""
+
+_WIDTH = 1024
+"""Rows whose losses are added at a time."""
+
+_STRIPE = 256
+"""Columns of a program that adds rows."""
+
+
+def _check(
+    input: Operand,
+    weight: Operand,
+    target: Operand,
+    bias: Operand | None,
+    reduction: str,
+) -> DType:
+    """The dtype of the loss; a LaunchError if operands or ``reduction`` do not fit."""
+    check_reduction(_NAME, reduction, ("mean", "sum"))
+    dtype = floats(_NAME, input, weight, bias)
+    fits = input.ndim == weight.ndim == 2 and input.shape[1] == weight.shape[1]
+    if not fits or (bias is not None and bias.shape != weight.shape[:1]):
+        problem = f"`input` is {input.shape} and `linear_weight` {weight.shape}"
+        raise wrong_shape(_NAME, problem, "pass (n, k), (classes, k) and (classes,)")
+    scores = result((input.shape[0], weight.shape[0]), dtype, "input")
+    check_classes(_NAME, scores, target, None, reduction)
+    return dtype
+
+
+@xetile.kernel
+def count_rows(
+    labels: Array,
+    out: Array,
+    ignore: int,
+    MEAN: constexpr,
+    ACC: constexpr,
+    WIDTH: constexpr,
+) -> None:
+    """``out = [1, what the sum of the losses is divided by]``."""
+    count = xetile.zeros((WIDTH,), ACC)
+    for first in range(0, labels.shape[0], WIDTH):
+        label = xetile.load_tile(xetile.init_tile(labels, [first], (WIDTH,)))
+        outside = first + xetile.arange(WIDTH) >= labels.shape[0]
+        count = count + xetile.where((label == ignore) | outside, 0.0, 1.0).to(ACC)
+    found = count.reshape((1, WIDTH)).sum(1)
+    one = found * 0 + 1
+    put(one, out, [0])
+    put(found if MEAN else one, out, [1])
+
+
+@xetile.kernel
+def add_rows(x: Array, out: Array, IS_FIRST: constexpr, WIDTH: constexpr) -> None:
+    """``out[0, j] += sum of x[:, j]``, or ``=`` if ``out`` has nothing yet."""
+    first = xetile.program_id(0) * WIDTH
+    to = xetile.init_tile(out, [0, first], (1, WIDTH))
+    total = xetile.zeros((1, WIDTH), out.dtype)
+    if not IS_FIRST:
+        total = xetile.load_tile(to)
+    for row in range(0, x.shape[0]):
+        total = total + take(x, [row, first], (1, WIDTH), out.dtype)
+    xetile.store_tile(total, to)
+
+
+@record(frozen=True)
+class _Loss:
+    """What a loss and its gradients are computed from.
+
+    Attributes:
+        x: (n, k).
+        weight: (classes, k).
+        labels: (n,).
+        bias: (classes,) or None.
+        ignore: the class of rows that do not count.
+        is_mean: whether the sum is divided by how many rows count.
+        smoothing: see `xetl.ops.cross_entropy`.
+        wanted: of which of input, weight and bias gradients are.
+    """
+
+    x: Operand
+    weight: Operand
+    labels: Operand
+    bias: Operand | None
+    ignore: int
+    is_mean: bool
+    smoothing: float
+    wanted: Sequence[bool]
+
+    def steps(self, made: Sequence[Operand]) -> list[Step | None]:
+        """The launches; ``made``: loss, gradients by input, weight and bias."""
+        m, classes, acc = self.x.shape[0], self.weight.shape[0], SUMS[self.x.dtype]
+        rows = max(_LEAST, _SCORES // max(classes, 1) // _LEAST * _LEAST)
+        kept, ends = temporary((2, m), acc), temporary((2,), acc)
+        scores = temporary((min(rows, m), classes), acc)
+        slopes, *sums = (
+            x if x.dtype == dtype else temporary(x.shape, dtype)
+            for x, dtype in zip((scores, *made[2:]), (self.x.dtype, acc, acc))
+        )
+        ways = self.is_mean, acc, min(_WIDTH, width_of(max(1, m)))
+        count = Launch(count_rows, (itself, itself), (), (1, 1, 1), ways)
+        steps: list[Step | None] = [Step(count, (self.labels, ends), (self.ignore,))]
+        for first in range(0, max(m, 1), rows):
+            part = slice(first, min(first + rows, m))
+            steps += self._scores(part, scores, kept)
+            if any(self.wanted):
+                steps += self._slopes(part, scores, slopes, ends)
+                steps += self._gradients(part, slopes, (made[1], *sums))
+        pairs = zip(sums, made[2:])
+        steps += [copied(x, to) for x, to in pairs if x is not to and size_of(to.shape)]
+        views = (_at(0), _at(1), itself, itself)
+        last = Launch(finish_loss, views, (), (1, 1, 1), ways)
+        return [*steps, Step(last, (kept, kept, made[0], ends))]
+
+    def _scores(self, part: slice, scores: Operand, kept: Operand) -> list[Step | None]:
+        """Scores of a piece, and the losses of its rows."""
+        x, z = Seen(self.x, _at(part)), Seen(scores, _first(part))
+        bias = None if self.bias is None else Seen(self.bias)
+        product = multiply(x, Seen(self.weight).turned(), z, bias)
+        views = (z.view, _at(part), itself, _at((0, part)), _at((1, part)))
+        operands = (scores, self.labels, None, kept, kept)
+        return [product, self._of_rows(cross_entropy_rows, operands, views, part)]
+
+    def _slopes(
+        self, part: slice, scores: Operand, slopes: Operand, ends: Operand
+    ) -> list[Step | None]:
+        """The gradient by the scores of a piece."""
+        z = _first(part)
+        views = (_at(slice(1)), z, _at(part), itself, _at(slice(1, 2)), z)
+        operands = (ends, scores, self.labels, None, ends, slopes)
+        return [self._of_rows(cross_entropy_backward_rows, operands, views, part)]
+
+    def _of_rows(
+        self,
+        kernel: Kernel,
+        operands: Sequence[Operand | None],
+        views: Sequence[View],
+        part: slice,
+    ) -> Step | None:
+        count = part.stop - part.start
+        how = False, SUMS[self.x.dtype], width_of(self.weight.shape[0])
+        launch = Launch(kernel, views, (), (count, 1, 1), how)
+        return Step(launch, operands, (self.ignore, self.smoothing)) if count else None
+
+    def _gradients(
+        self, part: slice, slopes: Operand, to: Sequence[Operand]
+    ) -> list[Step | None]:
+        """What a piece adds to the gradients by input, weight and bias."""
+        by_x, by_weight, by_bias = to
+        x, d = Seen(self.x, _at(part)), Seen(slopes, _first(part))
+        steps: list[Step | None] = []
+        if self.wanted[0]:
+            steps.append(multiply(d, Seen(self.weight), Seen(by_x, _at(part))))
+        if self.wanted[1]:
+            before, scales = (
+                (Seen(by_weight), (1.0, 1.0)) if part.start else (None, None)
+            )
+            steps.append(multiply(d.turned(), x, Seen(by_weight), before, scales))
+        if self.wanted[2] and self.bias is not None:
+            views = (d.view, as_row)
+            grid = (cdiv(self.weight.shape[0], _STRIPE), 1, 1)
+            launch = Launch(add_rows, views, (), grid, (not part.start, _STRIPE))
+            steps.append(Step(launch, (slopes, by_bias)))
+        return steps
+
+
+def _at(key: Any) -> View:
+    return lambda a: a[key]
+
+
+def _first(part: slice) -> View:
+    """As many rows as a piece has, from the first one on."""
+    return _at(slice(part.stop - part.start))
+
+
+def _backward(context: Context, grad: Any, *_: Any) -> Mapping[str, Any]:
+    names = ("input", "linear_weight", "linear_bias")
+    return {
+        name: found * grad
+        for name, found in zip(names, context.saved)
+        if context.needs(name)
+    }
+
+
+@function(results=4, backward=_backward, saves=["result1", "result2", "result3"])
+def fused_class_loss(
+    input: ArrayLike,
+    linear_weight: ArrayLike,
+    target: ArrayLike,
+    linear_bias: ArrayLike | None,
+    ignore_index: int,
+    reduction: str,
+    label_smoothing: float,
+    by_input: bool,
+    by_weight: bool,
+    by_bias: bool,
+) -> Any:
+    """The loss, and those gradients by input, weight and bias that are wanted."""
+    dtype = _check(input, linear_weight, target, linear_bias, reduction)
+    check_smoothing(label_smoothing)
+    wanted = by_input, by_weight, by_bias
+    shapes = [
+        each.shape if is_wanted and each is not None else (0,)
+        for each, is_wanted in zip((input, linear_weight, linear_bias), wanted)
+    ]
+    found = (result((), dtype), *(result(shape, dtype) for shape in shapes))
+    options = ignore_index, reduction == "mean", label_smoothing, wanted
+    loss = _Loss(input, linear_weight, target, linear_bias, *options)
+    return Call(found, loss.steps)
+
+
+def linear_cross_entropy(
+    input: Any,
+    linear_weight: Any,
+    target: Any,
+    *,
+    linear_bias: Any = None,
+    reduction: str = "mean",
+    ignore_index: int | None = None,
+    label_smoothing: float = 0.0,
+) -> Any:
+    """``cross_entropy(input @ linear_weight.T + linear_bias, target)``, piece by piece.
+
+    Only some rows of scores are in memory at a time, and gradients are computed with
+    the loss.
+
+    Args:
+        input: (n, k); f16, bf16, f32 or f64, from any library as for `softmax`.
+        linear_weight: (classes, k), dtype of ``input``.
+        target: (n,), i64: the class of each row.
+        linear_bias: (classes,), dtype of ``input``, or None.
+        reduction: ``"mean"`` or ``"sum"``.
+        ignore_index: the class of rows that do not count; None: -100.
+        label_smoothing: see `cross_entropy`.
+
+    Returns:
+        The loss, of no dimensions and the dtype of ``input``.
+
+    Raises:
+        LaunchError: shapes (X0827), dtypes (X0828) or ``reduction`` (X0829) do not fit.
+    """
+    ignored = -100 if ignore_index is None else ignore_index
+    wanted = [needs_derivative(x) for x in (input, linear_weight, linear_bias)]
+    operands = (input, linear_weight, target, linear_bias)
+    options = (ignored, reduction, label_smoothing, *wanted)
+    return fused_class_loss(*operands, *options)[0]

@@ -1,0 +1,250 @@
+"""The kernels behind losses of classes: one row, or some columns, to a program.
+
+Source: torch.nn.functional; label smoothing: Szegedy et al., arXiv 1512.00567.
+"""
+
+from __future__ import annotations
+
+from xetl import xetile
+from xetl.ops.matrices import matrix, put, take
+from xetl.ops.rows.softmaxes import largest_of_columns
+from xetl.xetile import Array, Vector, constexpr
+
+
+@xetile.kernel
+def cross_entropy_rows(
+    x: Array,
+    labels: Array,
+    weight: Array | None,
+    losses: Array,
+    weights: Array,
+    ignore: int,
+    smoothing: float,
+    IS_LOG: constexpr,
+    ACC: constexpr,
+    WIDTH: constexpr,
+) -> None:
+    """The loss of each row and what it counts in a mean.
+
+    Args:
+        x: (m, n), scores, or their logarithms of probabilities.
+        labels: (m,), the class of each row.
+        weight: (n,) of the classes, or None.
+        losses: (m,).
+        weights: (m,), 0 where the row is ignored.
+        ignore: the class of rows that do not count.
+        smoothing: the part of the target that is spread over all classes.
+        IS_LOG: whether x holds logarithms already.
+        ACC: the dtype that is computed in.
+        WIDTH: columns of a tile, n or more.
+    """
+    row = xetile.program_id(0)
+    n = x.shape[1]
+    tile = xetile.init_tile(x, [row, 0], (1, WIDTH))
+    column = xetile.arange(WIDTH)[None, :]
+    v = xetile.load_tile(tile, padding=-xetile.inf).to(ACC)
+    if not IS_LOG:
+        v = v - v.max(1, keepdims=True)
+        v = v - xetile.log(xetile.exp(v).sum(1, keepdims=True))
+    label = labels[row]
+    zeros = xetile.zeros((1, WIDTH), ACC)
+    share = xetile.where(column == label, zeros + (1.0 - smoothing), zeros)
+    share = xetile.where(column < n, share + smoothing / n, zeros)
+    mine = xetile.where(column == label, 1.0, 0.0).to(ACC)
+    if weight is not None:
+        w = take(weight, [0], (WIDTH,), ACC)[None, :]
+        share, mine = share * w, mine * w
+    # Where nothing is shared, minus infinity must not become NaN.
+    loss = -xetile.where(share == 0, 0.0, share * v).sum(1)
+    count = mine.sum(1)
+    if label == ignore:
+        loss, count = loss * 0, count * 0
+        loss = xetile.where(loss == 0, loss, 0.0)
+    put(loss, losses, [row])
+    put(count, weights, [row])
+
+
+@xetile.function
+def shares(
+    is_label: Vector,
+    weight: Array | None,
+    c: int,
+    smoothing: float,
+    n: int,
+    ACC: constexpr,
+) -> tuple[Vector, Vector]:
+    """What class c has of the target of each column, and what it counts in a mean."""
+    mine = xetile.where(is_label, 1.0, 0.0).to(ACC)
+    share = mine * (1.0 - smoothing) + smoothing / n
+    if weight is not None:
+        share, mine = share * weight[c].to(ACC), mine * weight[c].to(ACC)
+    return share, mine
+
+
+@xetile.kernel
+def cross_entropy_columns(
+    x: Array,
+    labels: Array,
+    weight: Array | None,
+    losses: Array,
+    weights: Array,
+    ignore: int,
+    smoothing: float,
+    ACC: constexpr,
+    WIDTH: constexpr,
+) -> None:
+    """`cross_entropy_rows` of columns: x is (..., n, m), all others (..., m)."""
+    number, first = xetile.program_id(1), xetile.program_id(0) * WIDTH
+    source, place = matrix(x, number), [number, first]
+    n = source.shape[0]
+    label = xetile.load_tile(xetile.init_tile(labels, place, (1, WIDTH)))
+    largest = largest_of_columns(source, first, ACC, WIDTH)
+    zeros = xetile.zeros((1, WIDTH), ACC)
+    total, loss, spread, count = zeros, zeros, zeros, zeros
+    for c in range(0, n):
+        v = take(source, [c, first], (1, WIDTH), ACC) - largest
+        total = total + xetile.exp(v)
+        share, mine = shares(label == c, weight, c, smoothing, n, ACC)
+        # As in `cross_entropy_rows`.
+        loss = loss - xetile.where(share == 0, 0.0, share * v)
+        spread, count = spread + share, count + mine
+    loss = loss + spread * xetile.log(total)
+    put(xetile.where(label == ignore, 0.0, loss), losses, place)
+    put(xetile.where(label == ignore, 0.0, count), weights, place)
+
+
+@xetile.kernel
+def nll_columns(
+    x: Array,
+    labels: Array,
+    weight: Array | None,
+    losses: Array,
+    weights: Array,
+    ignore: int,
+    ACC: constexpr,
+    WIDTH: constexpr,
+) -> None:
+    """``losses = -x[label] * weight[label]`` of columns, 0 where they are ignored.
+
+    Shapes are those of `cross_entropy_columns`.
+    """
+    number, first = xetile.program_id(1), xetile.program_id(0) * WIDTH
+    place, column = [number, first], first + xetile.arange(WIDTH)
+    label = xetile.load_tile(xetile.init_tile(labels, place, (1, WIDTH)))
+    label = label.reshape((WIDTH,))
+    # Outside of the classes nothing is read: 0. Behind the columns nothing is stored.
+    count = xetile.where(label == ignore, 0.0, 1.0).to(ACC)
+    if weight is not None:
+        picked = xetile.load_gather(xetile.init_tile(weight, [label]))
+        count = count * picked.to(ACC)
+    source = matrix(x, number)
+    picked = xetile.load_gather(xetile.init_tile(source, [label, column])).to(ACC)
+    loss = xetile.where(count == 0, 0.0, -picked * count)
+    put(loss[None, :], losses, place)
+    put(count[None, :], weights, place)
+
+
+@xetile.kernel
+def finish_loss(
+    losses: Array,
+    weights: Array,
+    out: Array,
+    total: Array,
+    MEAN: constexpr,
+    ACC: constexpr,
+    WIDTH: constexpr,
+) -> None:
+    """``out = sum(losses)``, divided by ``total = sum(weights)`` for a mean."""
+    loss, count = xetile.zeros((WIDTH,), ACC), xetile.zeros((WIDTH,), ACC)
+    for first in range(0, losses.shape[0], WIDTH):
+        loss = loss + xetile.load_tile(xetile.init_tile(losses, [first], (WIDTH,)))
+        count = count + xetile.load_tile(xetile.init_tile(weights, [first], (WIDTH,)))
+    found = loss.reshape((1, WIDTH)).sum(1)
+    counted = count.reshape((1, WIDTH)).sum(1)
+    if MEAN:
+        found = found / counted
+    else:
+        counted = counted * 0 + 1
+    put(found, out, [0])
+    put(counted, total, [0])
+
+
+@xetile.kernel
+def cross_entropy_backward_rows(
+    grad: Array,
+    x: Array,
+    labels: Array,
+    weight: Array | None,
+    total: Array,
+    out: Array,
+    ignore: int,
+    smoothing: float,
+    IS_LOG: constexpr,
+    ACC: constexpr,
+    WIDTH: constexpr,
+) -> None:
+    """``(softmax(x) * sum(share) - share) * grad / total``; see `cross_entropy_rows`.
+
+    ``grad`` is (m,), or (1,) for all rows; ``total`` is (1,).
+    """
+    row = xetile.program_id(0)
+    n = x.shape[1]
+    tile = xetile.init_tile(x, [row, 0], (1, WIDTH))
+    column = xetile.arange(WIDTH)[None, :]
+    v = xetile.load_tile(tile, padding=-xetile.inf).to(ACC)
+    label = labels[row]
+    zeros = xetile.zeros((1, WIDTH), ACC)
+    share = xetile.where(column == label, zeros + (1.0 - smoothing), zeros)
+    share = xetile.where(column < n, share + smoothing / n, zeros)
+    if weight is not None:
+        share = share * take(weight, [0], (WIDTH,), ACC)[None, :]
+    d = -share
+    if not IS_LOG:
+        e = xetile.exp(v - v.max(1, keepdims=True))
+        d = d + e * (share.sum(1, keepdims=True) / e.sum(1, keepdims=True))
+    d = d * (grad[min(row, grad.shape[0] - 1)] / total[0])
+    if label == ignore:
+        d = xetile.zeros((1, WIDTH), ACC)
+    put(d, out, [row, 0])
+
+
+@xetile.kernel
+def cross_entropy_backward_columns(
+    grad: Array,
+    x: Array,
+    labels: Array,
+    weight: Array | None,
+    total: Array,
+    out: Array,
+    ignore: int,
+    smoothing: float,
+    IS_LOG: constexpr,
+    ACC: constexpr,
+    WIDTH: constexpr,
+) -> None:
+    """`cross_entropy_backward_rows` of columns: x and out are (..., n, m)."""
+    number, first = xetile.program_id(1), xetile.program_id(0) * WIDTH
+    source, to, place = matrix(x, number), matrix(out, number), [number, first]
+    n = source.shape[0]
+    label = xetile.load_tile(xetile.init_tile(labels, place, (1, WIDTH)))
+    largest = sums = spread = xetile.zeros((1, WIDTH), ACC)
+    if not IS_LOG:
+        largest = largest_of_columns(source, first, ACC, WIDTH)
+        for c in range(0, n):
+            sums = sums + xetile.exp(
+                take(source, [c, first], (1, WIDTH), ACC) - largest
+            )
+            share, _ = shares(label == c, weight, c, smoothing, n, ACC)
+            spread = spread + share
+        spread = spread / sums
+    g = take(grad, place, (1, WIDTH), ACC) / total[0]
+    for c in range(0, n):
+        share, _ = shares(label == c, weight, c, smoothing, n, ACC)
+        d = -share
+        if not IS_LOG:
+            d = (
+                d
+                + xetile.exp(take(source, [c, first], (1, WIDTH), ACC) - largest)
+                * spread
+            )
+        put(xetile.where(label == ignore, 0.0, d * g), to, [c, first])

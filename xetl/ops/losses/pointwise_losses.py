@@ -1,0 +1,184 @@
+"""``mse_loss`` and ``kl_div``: a function of each pair of elements, then its mean.
+
+Source: torch.nn.functional.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from xetl import xetile
+from xetl.errors import XetlError
+from xetl.ops.activations import each
+from xetl.ops.calling.declarations import ArrayLike, Call, Context, result, result_like
+from xetl.ops.calling.declare import function
+from xetl.ops.calling.options import plain
+from xetl.ops.calling.views import floats, same_shapes, sums_of
+from xetl.ops.losses.class_losses import REDUCTIONS, check_reduction
+from xetl.ops.rows.reductions import mean, sum
+from xetl.runtime.call_site import at_caller
+from xetl.xetile import Vector
+
+
+@xetile.function
+def squared(a: Vector, b: Vector) -> Vector:
+    """``(a - b) ** 2``."""
+    return (a - b) * (a - b)
+
+
+@xetile.function
+def squared_slopes(grad: Vector, a: Vector, b: Vector) -> tuple[Vector, Vector]:
+    """By a and by b."""
+    d = 2.0 * grad * (a - b)
+    return d, -d
+
+
+@xetile.function
+def divergence(a: Vector, b: Vector) -> Vector:
+    """``b * (log(b) - a)``, 0 where b is."""
+    return xetile.where(b == 0, 0.0, b * (xetile.log(b) - a))
+
+
+@xetile.function
+def divergence_slopes(grad: Vector, a: Vector, b: Vector) -> tuple[Vector, Vector]:
+    """By a and by b."""
+    by_b = grad * (xetile.log(b) + 1.0 - a)
+    return -grad * b, xetile.where(b == 0, 0.0, by_b)
+
+
+@xetile.function
+def log_divergence(a: Vector, b: Vector) -> Vector:
+    """The same of the logarithm of b."""
+    return xetile.exp(b) * (b - a)
+
+
+@xetile.function
+def log_divergence_slopes(grad: Vector, a: Vector, b: Vector) -> tuple[Vector, Vector]:
+    """By a and by b."""
+    e = grad * xetile.exp(b)
+    return -e, e * (b + 1.0 - a)
+
+
+_LOSSES = {
+    "mse_loss": (squared, squared_slopes),
+    "kl_div": (divergence, divergence_slopes),
+    "kl_div of logarithms": (log_divergence, log_divergence_slopes),
+}
+"""Functions of two elements, and their derivatives times the gradient."""
+
+
+@function(results=2)
+def pointwise_loss_backward(
+    grad: ArrayLike, input: ArrayLike, target: ArrayLike, which: str, by_target: bool
+) -> Any:
+    """The gradients by input and, if it is wanted, by target."""
+    f, acc = _LOSSES[which][1], sums_of(input.dtype)
+    none = result((0,), target.dtype)
+    other = result_like(target, target.dtype) if by_target else none
+
+    def steps(made: Any) -> Any:
+        operands = (grad, input, target, made[0], made[1] if by_target else None)
+        return [each(operands, f, acc)]
+
+    return Call((result_like(input, input.dtype), other), steps)
+
+
+def _backward(context: Context, grad: Any) -> Mapping[str, Any]:
+    (x, target), which = context.saved, context["which"]
+    by_target = context.needs("target")
+    found: Any = pointwise_loss_backward(grad, x, target, which, by_target)
+    return {"input": found[0], "target": found[1] if by_target else None}
+
+
+@function(backward=_backward, saves=["input", "target"])
+def pointwise_loss(input: ArrayLike, target: ArrayLike, which: str) -> Any:
+    """The loss of each pair of elements."""
+    name = which.partition(" ")[0]
+    same_shapes(name, input, target)
+    dtype = floats(name, input, target)
+    f, acc = _LOSSES[which][0], sums_of(dtype)
+    operands = (input, target, None)
+    return Call(
+        (result_like(input, dtype),),
+        lambda made: [each((*operands, *made, None), f, acc)],
+    )
+
+
+def mse_loss(
+    input: Any,
+    target: Any,
+    size_average: None = None,
+    reduce: None = None,
+    reduction: str = "mean",
+    *,
+    out: Any = None,
+) -> Any:
+    """``(input - target) ** 2``, averaged over all elements.
+
+    Args:
+        input: any shape; f16, bf16, f32 or f64.
+        target: shape and dtype of ``input``.
+        size_average: None; ``reduction`` has replaced it and ``reduce``.
+        reduce: see ``size_average``.
+        reduction: ``"mean"``, ``"sum"`` or ``"none"``.
+        out: where the result goes.
+
+    Raises:
+        LaunchError: shapes (X0827), dtypes (X0828) or options (X0829) do not fit.
+    """
+    _check("mse_loss", reduction, REDUCTIONS, size_average, reduce)
+    if reduction == "none":
+        return cast("Any", pointwise_loss)(input, target, "mse_loss", out=out)
+    return _reduced(pointwise_loss(input, target, "mse_loss"), reduction, out)
+
+
+def kl_div(
+    input: Any,
+    target: Any,
+    size_average: None = None,
+    reduce: None = None,
+    reduction: str = "mean",
+    log_target: bool = False,
+    *,
+    out: Any = None,
+) -> Any:
+    """``target * (log(target) - input)``, averaged over all elements.
+
+    Args:
+        input: any shape, logarithms of probabilities; f16, bf16, f32 or f64.
+        target: probabilities, shape and dtype of ``input``.
+        size_average: None; ``reduction`` has replaced it and ``reduce``.
+        reduce: see ``size_average``.
+        reduction: ``"mean"``, ``"batchmean"`` (the sum divided by the first extent),
+            ``"sum"`` or ``"none"``.
+        log_target: whether ``target`` holds logarithms too.
+        out: where the result goes.
+
+    Raises:
+        LaunchError: shapes (X0827), dtypes (X0828) or options (X0829) do not fit.
+    """
+    _check("kl_div", reduction, (*REDUCTIONS, "batchmean"), size_average, reduce)
+    is_log = plain("log_target", "bool", log_target)
+    which = "kl_div of logarithms" if is_log else "kl_div"
+    if reduction == "none":
+        return cast("Any", pointwise_loss)(input, target, which, out=out)
+    found = pointwise_loss(input, target, which)
+    if reduction == "batchmean" and len(input.shape) > 1:
+        found = sum(found, tuple(range(1, len(input.shape))))
+    return _reduced(found, "sum" if reduction == "sum" else "mean", out)
+
+
+def _check(
+    name: str, reduction: str, known: Sequence[str], size_average: Any, reduce: Any
+) -> None:
+    try:
+        check_reduction(name, reduction, known)
+    except XetlError as error:
+        raise at_caller(error) from None
+    plain("size_average", "None", size_average)
+    plain("reduce", "None", reduce)
+
+
+def _reduced(found: Any, reduction: str, out: Any) -> Any:
+    return mean(found, out=out) if reduction == "mean" else sum(found, out=out)

@@ -1,0 +1,1 @@
+"""Products of matrices: the kernel, its plans, and the functions made of it."""

@@ -1,0 +1,391 @@
+"""Products of experts (``grouped_mm``), of 8-bit numbers (``scaled_mm``), by 4-bit.
+
+Source: torch.nn.functional.grouped_mm; Shazeer et al., arXiv 1701.06538; Dettmers et
+al., "LLM.int8()", arXiv 2208.07339. ``linear_int4``, with weights in groups: Frantar et
+al., "GPTQ", arXiv 2210.17323; torch's ``_weight_int4pack_mm``, whose numbers these are,
+in a layout that needs no packing function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from xetl import xetile
+from xetl.errors import LaunchError
+from xetl.language.dtypes import f8e4m3, f8e5m2, f32, i8, i32, u8
+from xetl.language.ops import cdiv
+from xetl.ops.activations import copied
+from xetl.ops.calling.batches import View, itself
+from xetl.ops.calling.calls import Launch, Plans, kind
+from xetl.ops.calling.declarations import (
+    ArrayLike,
+    Call,
+    Context,
+    DTypeLike,
+    Operand,
+    Step,
+    result,
+    temporary,
+)
+from xetl.ops.calling.declare import function
+from xetl.ops.calling.operands import Numbers, as_numpy, dtype_of, new_result
+from xetl.ops.calling.rules import SUMS, wrong_shape
+from xetl.ops.calling.views import array_of, as_dtype, floats, size_of
+from xetl.ops.matrices import put
+from xetl.ops.products.device_tiles import Product
+from xetl.ops.products.matrix_product import matmul
+from xetl.ops.products.plans import choose_tiles, cut_for_device, tiles_of_device
+from xetl.ops.products.product import accumulated
+from xetl.runtime.tensors import note_written
+from xetl.xetile import Array, Vector, constexpr
+
+_BYTES = (i8, f8e4m3, f8e5m2)
+
+
+@xetile.kernel
+def scaled_product(
+    a: Array,
+    b: Array,
+    scale_a: Array,
+    scale_b: Array,
+    bias: Array | None,
+    out: Array,
+    SUMS: constexpr,
+    BM: constexpr,
+    BN: constexpr,
+    BK: constexpr,
+) -> None:
+    """``out = (a @ b) * scale_a * scale_b + bias``.
+
+    Args:
+        a: (m, k), 8-bit integers or floats.
+        b: (k, n), dtype of ``a``.
+        scale_a: (m,), or (1,) for all rows.
+        scale_b: (n,), or (1,) for all columns.
+        bias: (n,) or None.
+        out: (m, n).
+        SUMS: the dtype that products are summed in; tiles are as of `product`.
+    """
+    m, n = xetile.program_id(0) * BM, xetile.program_id(1) * BN
+    acc = accumulated(a, b, m, n, SUMS, BM, BN, BK).to(xetile.f32)
+    if scale_a.shape[0] == 1:
+        acc = acc * scale_a[0].to(xetile.f32)
+    else:
+        rows = xetile.load_tile(xetile.init_tile(scale_a, [m], (BM,)))
+        acc = acc * rows.to(xetile.f32)[:, None]
+    if scale_b.shape[0] == 1:
+        acc = acc * scale_b[0].to(xetile.f32)
+    else:
+        columns = xetile.load_tile(xetile.init_tile(scale_b, [n], (BN,)))
+        acc = acc * columns.to(xetile.f32)[None, :]
+    if bias is not None:
+        row = xetile.load_tile(xetile.init_tile(bias, [n], (BN,)))
+        acc = acc + row.to(xetile.f32)[None, :]
+    put(acc, out, [m, n])
+
+
+def _grouped_backward(context: Context, grad: Any) -> Mapping[str, Any]:
+    a, b, ends = context.saved
+    found: dict[str, Any] = {}
+    if context.needs("mat_a") and b.ndim == 2:
+        found["mat_a"] = grouped_mm(b, grad.mT, offs=ends).mT
+    elif context.needs("mat_a"):
+        found["mat_a"] = grouped_mm(grad, b.mT, offs=ends)
+    if context.needs("mat_b"):
+        found["mat_b"] = grouped_mm(a.mT, grad, offs=ends)
+    return found
+
+
+_known = Plans[Operand]()
+"""What results are of operands that `_rule_of_groups` has seen."""
+
+
+def _groups(values: list[Any]) -> Any:
+    """A product for each group: `matmul` packs and splits it as its own size asks."""
+    *given, out = values
+    names = ("mat_a", "mat_b", "offs")
+    a, b, ends = (as_numpy(x, name) for x, name in zip(given, names))
+    operands = lambda: map(_operand, names, (a, b, ends))  # noqa: E731
+    spec = _known.find(
+        (kind(a), kind(b), kind(ends)), lambda: _rule_of_groups(*operands()).results[0]
+    )
+    made = new_result(given[0], spec.shape, spec.dtype) if out is None else out
+    to, start = as_numpy(made, "out"), 0
+    if to.shape != spec.shape:
+        problem = f"`out` is {to.shape}, but the result is {spec.shape}"
+        raise wrong_shape("grouped_mm", problem, "pass an array of that shape")
+    for i, end in enumerate(ends.tolist()):
+        if b.ndim == 2:
+            matmul(a[:, start:end], b[start:end], to[i])
+        elif end > start:
+            matmul(a[start:end], b[i], to[start:end])
+        start = end
+    if out is not None:
+        note_written([out])
+    return made
+
+
+def _operand(name: str, array: Numbers) -> Operand:
+    return Operand(name, array.shape, dtype_of(array, name))
+
+
+def _rule_of_groups(a: Operand, b: Operand, offs: Operand) -> Call:
+    """The shape and dtype of `grouped_mm`; a LaunchError if operands do not fit."""
+    dtype = floats("grouped_mm", a, b)
+    by_depth = b.ndim == 2
+    if a.ndim != 2 or b.ndim not in (2, 3) or a.shape[1] != b.shape[-2]:
+        problem = f"cannot multiply {a.shape} by {b.shape}"
+        raise wrong_shape("grouped_mm", problem, "pass (t, k), (groups, k, n)")
+    if offs.ndim != 1 or not (by_depth or offs.shape[0] == b.shape[0]):
+        problem = f"`offs` is {offs.shape}, but `mat_b` is {b.shape}"
+        raise wrong_shape("grouped_mm", problem, "pass where each group ends")
+    if offs.dtype != i32:
+        problem = f"`grouped_mm` was given `offs` of {offs.dtype}"
+        raise LaunchError(problem, "X0828", "pass i32")
+    shape = (a.shape[0], b.shape[-1])
+    return Call((result((offs.shape[0], *shape) if by_depth else shape, dtype),), _none)
+
+
+def _none(made: Sequence[Operand]) -> list[Any]:
+    return []
+
+
+@function(backward=_grouped_backward, saves=["mat_a", "mat_b", "offs"], plain=_groups)
+def grouped_mm(
+    mat_a: ArrayLike, mat_b: ArrayLike, offs: ArrayLike, *, out: ArrayLike = None
+) -> Any:
+    """``out[rows] = mat_a[rows] @ mat_b[i]`` for the rows of each group i.
+
+    Group i has the rows from ``offs[i - 1]`` (0 for the first) to ``offs[i]``; none are
+    allowed. Of two matrices it is ``out[i] = mat_a[:, rows] @ mat_b[rows]``.
+
+    Args:
+        mat_a: (t, k); f16, bf16, f32 or f64, from any library as for `matmul`. Or
+            (m, t).
+        mat_b: (groups, k, n), dtype of ``mat_a``. Or (t, n).
+        offs: (groups,), i32, not falling; the last one is t.
+        out: where the result goes.
+
+    Returns:
+        ``out``, or a new array: (t, n), or (groups, m, n).
+
+    Raises:
+        LaunchError: shapes (X0827) or dtypes (X0828) do not fit.
+    """
+    return _rule_of_groups(mat_a, mat_b, offs)
+
+
+@function()
+def scaled_mm(
+    input: ArrayLike,
+    mat2: ArrayLike,
+    scale_a: ArrayLike,
+    scale_b: ArrayLike,
+    bias: ArrayLike | None = None,
+    out_dtype: DTypeLike = None,
+    *,
+    out: ArrayLike = None,
+) -> Any:
+    """``(input @ mat2) * scale_a * scale_b + bias``: a product of quantised numbers.
+
+    Args:
+        input: (m, k); i8, or an 8-bit float (f8e4m3, f8e5m2), which are summed in i32
+            and f32.
+        mat2: (k, n), dtype of ``input``; the transpose of a weight (n, k) is read as it
+            is.
+        scale_a: (m,) or (m, 1), one for each row, or one for all; any float dtype of
+            32 bits or less; so are the next ones.
+        scale_b: (n,) or (1, n), one for each column, or one for all.
+        bias: (n,) or None.
+        out_dtype: of the result: f32 (None), f16 or bf16.
+        out: where the result goes.
+
+    Raises:
+        LaunchError: shapes (X0827) or dtypes (X0828) do not fit.
+    """
+    a, b = input, mat2
+    if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:
+        problem = f"cannot multiply {a.shape} by {b.shape}"
+        raise wrong_shape("scaled_mm", problem, "pass (m, k), (k, n)")
+    m, n = a.shape[0], b.shape[1]
+    for scale, count in ((scale_a, m), (scale_b, n), (bias, n)):
+        _check_scale(scale, count)
+    if a.dtype not in _BYTES or a.dtype != b.dtype:
+        problem = f"`scaled_mm` was given input of {a.dtype}, mat2 of {b.dtype}"
+        help_ = f"the dtypes it multiplies are {', '.join(map(str, _BYTES))}"
+        raise LaunchError(problem, "X0828", help_)
+
+    def steps(made: Any) -> Any:
+        work = Product(m, n, a.shape[1], 1, a.dtype)
+        cut = cut_for_device([array_of(x) for x in (a, b)], work)
+        tiles = choose_tiles(m, n) if cut is None else tiles_of_device(work, cut)
+        line: View = lambda x: x.reshape(-1)  # noqa: E731
+        views = (itself, itself, line, line, itself, itself)
+        constants = (i32 if a.dtype == i8 else f32, *tiles[:3])
+        launch = Launch(scaled_product, views, (), tiles.grid, constants)
+        return [Step(launch, (a, b, scale_a, scale_b, bias, *made))]
+
+    return Call((result((m, n), as_dtype(out_dtype, f32)),), steps)
+
+
+def _check_scale(scale: Operand | None, count: int) -> None:
+    if scale is None:
+        return
+    if size_of(scale.shape) not in (1, count):
+        problem = f"`{scale.name}` is {scale.shape}"
+        raise wrong_shape("scaled_mm", problem, f"pass {count} numbers, or one")
+    if not scale.dtype.is_float or scale.dtype.bits > 32:
+        problem = f"`scaled_mm` was given `{scale.name}` of {scale.dtype}"
+        raise LaunchError(problem, "X0828", "pass f32, f16 or bf16")
+
+
+_NAME = "linear_int4"
+_ROWS, _COLUMNS = (1, 4, 16, 64), 128
+
+
+@xetile.function
+def centred(nibbles: Vector, DTYPE: constexpr) -> Vector:
+    """0 to 15 as -8 to 7."""
+    return (nibbles.to(xetile.i8) - 8).to(DTYPE)
+
+
+@xetile.kernel
+def int4_product(
+    x: Array,
+    weight: Array,
+    scales: Array,
+    zeros: Array | None,
+    bias: Array | None,
+    out: Array,
+    ACC: constexpr,
+    HALF: constexpr,
+    BM: constexpr,
+    BN: constexpr,
+) -> None:
+    """``out = sum over groups of (x @ weight) * scales + sum(x) * zeros, + bias``.
+
+    Args:
+        x: (m, k).
+        weight: (k / 2, n); of each group the lower halves of bytes are its first HALF
+            rows, the upper ones the others.
+        scales: (groups, n).
+        zeros: the same, or None.
+        bias: (n,) or None.
+        out: (m, n).
+        ACC: the dtype that is summed in.
+        HALF: half of a group.
+        BM: rows of a tile.
+        BN: its columns.
+    """
+    m, n = xetile.program_id(1) * BM, xetile.program_id(0) * BN
+    acc = xetile.zeros((BM, BN), ACC)
+    for g in range(scales.shape[0]):
+        tile = xetile.init_tile(weight, [g * HALF, n], (HALF, BN))
+        pairs = xetile.load_tile(tile)
+        at = 2 * g * HALF
+        one = xetile.load_tile(xetile.init_tile(x, [m, at], (BM, HALF)))
+        two = xetile.load_tile(xetile.init_tile(x, [m, at + HALF], (BM, HALF)))
+        if BM == 1:  # streams the weights
+            low = centred(pairs & 15, ACC) * one.to(ACC).T
+            part = (low + centred(pairs >> 4, ACC) * two.to(ACC).T).sum(0)[None, :]
+        else:
+            part = xetile.tile_mma(one, centred(pairs & 15, x.dtype))
+            part = xetile.tile_mma(two, centred(pairs >> 4, x.dtype), part)
+        row = xetile.load_tile(xetile.init_tile(scales, [g, n], (1, BN)))
+        acc = acc + part * row.to(ACC)
+        if zeros is not None:
+            row = xetile.load_tile(xetile.init_tile(zeros, [g, n], (1, BN)))
+            total = (one.to(ACC) + two.to(ACC)).sum(1, keepdims=True)
+            acc = acc + total * row.to(ACC)
+    if bias is not None:
+        row = xetile.load_tile(xetile.init_tile(bias, [n], (BN,)))
+        acc = acc + row.to(ACC)
+    put(acc, out, [m, n])
+
+
+@function()
+def linear_int4(
+    input: ArrayLike,
+    weight: ArrayLike,
+    scales: ArrayLike,
+    zeros: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    *,
+    out: ArrayLike = None,
+) -> Any:
+    """``input @ w.T + bias`` with ``w[j, i] = (q[j, i] - 8) * scales + zeros``.
+
+    The numbers q are 0 to 15; scales and zeros are those of the group of i, and of j.
+    A group is ``k / groups`` numbers beside each other. In memory, two numbers that are
+    half a group apart share a byte: of q, (n, k) of NumPy, ``weight`` is ::
+
+        parts = q.T.reshape(groups, 2, k // groups // 2, n)
+        weight = (parts[:, 1] << 4 | parts[:, 0]).reshape(k // 2, n)
+
+    Args:
+        input: (..., k); f16, bf16, f32 or f64, from any library as for `matmul`.
+        weight: (k / 2, n), u8.
+        scales: (groups, n); a float dtype of 32 bits or less, so are the next ones.
+        zeros: (groups, n), or None for 0.
+        bias: (n,) or None.
+        out: (..., n), where the result goes, of any float dtype.
+
+    Raises:
+        LaunchError: shapes (X0827) or dtypes (X0828) do not fit.
+    """
+    groups = _check(input, weight, scales, zeros, bias)
+    (*lead, k), n, m = input.shape, weight.shape[1], size_of(input.shape[:-1])
+    dtype = floats(_NAME, input)
+
+    def steps(made: Any) -> list[Step]:
+        rows = next((size for size in _ROWS if size >= m), _ROWS[-1])
+        x, first = input, list[Step]()
+        if not array_of(x).flags.c_contiguous:
+            x = temporary(x.shape, dtype)
+            first.append(copied(input, x, SUMS[dtype]))
+
+        def matrix(array: Numbers) -> Numbers:
+            return array.reshape(m, -1)
+
+        views = (matrix, itself, itself, itself, itself, matrix)
+        grid = (cdiv(n, _COLUMNS), cdiv(m, rows), 1)
+        constants = (SUMS[dtype], k // groups // 2, rows, _COLUMNS)
+        launch = Launch(int4_product, views, (), grid, constants)
+        return [*first, Step(launch, (x, weight, scales, zeros, bias, *made))]
+
+    return Call((result((*lead, n), dtype),), steps)
+
+
+def _check(
+    x: Operand,
+    weight: Operand,
+    scales: Operand,
+    zeros: Operand | None,
+    bias: Operand | None,
+) -> int:
+    """The number of groups; a LaunchError if operands do not fit."""
+    k = x.shape[-1] if x.shape else 0
+    fits = weight.ndim == scales.ndim == 2 and weight.shape[0] * 2 == k > 0
+    groups = scales.shape[0] if fits else 0
+    if not groups or k % (2 * groups):
+        problem = f"`input` is {x.shape}, `weight` {weight.shape}, `scales` "
+        help_ = "pass (..., k), (k / 2, n), (groups, n); a group has an even size"
+        raise wrong_shape(_NAME, f"{problem}{scales.shape}", help_)
+    n = weight.shape[1]
+    for each, shape in ((scales, (groups, n)), (zeros, (groups, n)), (bias, (n,))):
+        if each is None:
+            continue
+        if tuple(each.shape) != shape:
+            problem = f"`{each.name}` is {each.shape}, but `weight` {weight.shape}"
+            raise wrong_shape(_NAME, problem, f"pass {shape}")
+        if not each.dtype.is_float or each.dtype.bits > 32:
+            raise _wrong_dtype(each, "f32, f16 or bf16")
+    if weight.dtype != u8:
+        raise _wrong_dtype(weight, "u8, two numbers a byte")
+    return groups
+
+
+def _wrong_dtype(operand: Operand, wanted: str) -> LaunchError:
+    problem = f"`{_NAME}` was given `{operand.name}` of {operand.dtype}"
+    return LaunchError(problem, code="X0828", help=f"pass {wanted}")

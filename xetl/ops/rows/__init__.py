@@ -1,0 +1,1 @@
+"""Functions along rows: softmax, norms, reductions, order."""

@@ -1,0 +1,414 @@
+"""``xetl.ops.layer_norm`` and ``xetl.ops.rms_norm``: one row to a program.
+
+Source: Ba et al., arXiv 1607.06450; Zhang and Sennrich, arXiv 1910.07467.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from xetl import xetile
+from xetl.language.ops import cdiv
+from xetl.ops.calling.batches import View, as_line, itself
+from xetl.ops.calling.calls import Launch
+from xetl.ops.calling.declarations import (
+    ArrayLike,
+    Call,
+    Context,
+    Operand,
+    Step,
+    result,
+    temporary,
+)
+from xetl.ops.calling.declare import function
+from xetl.ops.calling.rules import SUMS, wrong_shape
+from xetl.ops.calling.views import (
+    Shared,
+    array_of,
+    floats,
+    folded,
+    no_wider,
+    row_tile,
+    rows,
+    size_of,
+    width_of,
+)
+from xetl.ops.matrices import matrix, put, take
+from xetl.xetile import Array, Vector, constexpr
+
+Dims: TypeAlias = "int | Sequence[int]"
+
+
+@xetile.function
+def _of_row(x: Array, row: int, WIDTH: constexpr) -> Vector:
+    """What belongs to all rows, or to one."""
+    if x.ndim == 1:
+        return xetile.load_tile(xetile.init_tile(x, [0], (WIDTH,)))
+    return xetile.load_tile(xetile.init_tile(x, [row, 0], (1, WIDTH)))
+
+
+@xetile.kernel
+def norm_rows(
+    x: Array,
+    weight: Array | None,
+    bias: Array | None,
+    out: Array,
+    eps: float,
+    CENTERED: constexpr,
+    ACC: constexpr,
+    WIDTH: constexpr,
+    ROWS: constexpr = 1,
+    MAP: constexpr = None,
+    IS_FULL: constexpr = False,
+) -> None:
+    """``out = (x - mean) / sqrt(variance + eps) * weight + bias`` in each row.
+
+    Args:
+        x: (..., m, n).
+        weight: (n,), or (m, n) of the rows of each matrix, or None.
+        bias: the same.
+        out: as ``x``.
+        eps: keeps rows of equal elements from being divided by 0.
+        CENTERED: whether the mean is subtracted; if not, variance is mean(x * x).
+        ACC: the dtype that is computed in.
+        WIDTH: columns of a tile, n or more.
+        ROWS: rows of a tile.
+        MAP: which subgroup owns what of it.
+        IS_FULL: whether WIDTH is n.
+    """
+    row, number = xetile.program_id(0) * ROWS, xetile.program_id(1)
+    source = matrix(x, number)
+    tile = xetile.init_tile(source, [row, 0], (ROWS, WIDTH), wg_map=MAP)
+    v = xetile.load_tile(tile).to(ACC)
+    n = WIDTH if IS_FULL else source.shape[1]
+    if CENTERED:
+        mean = v.sum(1, keepdims=True) / n
+        v = v - mean
+        if not IS_FULL:
+            # What is loaded besides the row is 0, not the mean.
+            v = xetile.where(xetile.arange(WIDTH)[None, :] < n, v, 0.0)
+    y, variance = v, (v * v).sum(1, keepdims=True) / n
+    if CENTERED and MAP is None:
+        # What rounding has left of the mean: all there is in rows of equal numbers.
+        # Subgroups that share a row add it in a tree, which rounds less.
+        left = v.sum(1, keepdims=True) / n
+        y, variance = v - left, variance - left * left
+    y = y * xetile.rsqrt(variance + eps)
+    if weight is not None:
+        y = y * _of_row(weight, row, WIDTH).to(ACC)
+    if bias is not None:
+        y = y + _of_row(bias, row, WIDTH).to(ACC)
+    tile = xetile.init_tile(matrix(out, number), [row, 0], (ROWS, WIDTH), wg_map=MAP)
+    xetile.store_tile(y.to(out.dtype), tile)
+
+
+@xetile.function
+def _mean(v: Vector) -> Vector:
+    """Of all elements: those of a lane first, so that lanes meet once."""
+    total = v.sum(0, keepdims=True).sum(1, keepdims=True)
+    return total * (1.0 / (v.shape[0] * v.shape[1]))
+
+
+@xetile.kernel
+def norm_folded_rows(
+    x: Array,
+    weight: Array | None,
+    bias: Array | None,
+    out: Array,
+    eps: float,
+    CENTERED: constexpr,
+    ACC: constexpr,
+    SHAPE: constexpr,
+    MAP: constexpr,
+    EACH: constexpr,
+) -> None:
+    """`norm_rows` of rows that are folded (`xetl.ops.calling.views.Folded`).
+
+    ``x`` and ``out`` are (m * SHAPE[0], SHAPE[1]); weight and bias SHAPE, or None.
+    """
+    factor, shift = 1.0, 0.0
+    if weight is not None:
+        tile = xetile.init_tile(weight, [0, 0], SHAPE, wg_map=MAP)
+        factor = xetile.load_tile(tile).to(ACC)
+    if bias is not None:
+        tile = xetile.init_tile(bias, [0, 0], SHAPE, wg_map=MAP)
+        shift = xetile.load_tile(tile).to(ACC)
+    for i in xetile.static_range(EACH):
+        first = [(xetile.program_id(0) * EACH + i) * SHAPE[0], 0]
+        v = xetile.load_tile(xetile.init_tile(x, first, SHAPE, wg_map=MAP)).to(ACC)
+        if CENTERED:
+            v = v - _mean(v)
+        y = v * xetile.rsqrt(_mean(v * v) + eps)
+        if weight is not None:
+            y = y * factor
+        if bias is not None:
+            y = y + shift
+        to = xetile.init_tile(out, first, SHAPE, wg_map=MAP)
+        xetile.store_tile(y.to(out.dtype), to)
+
+
+@xetile.kernel
+def norm_backward_rows(
+    grad: Array,
+    x: Array,
+    weight: Array | None,
+    out: Array,
+    by_weight: Array,
+    by_bias: Array,
+    eps: float,
+    CENTERED: constexpr,
+    ROWS: constexpr,
+    ACC: constexpr,
+    WIDTH: constexpr,
+    IS_FULL: constexpr = False,
+) -> None:
+    """The gradient by x of some rows, and what they add to those by weight and bias.
+
+    With v = x - mean, r = 1 / sqrt(variance + eps) and u = grad * weight it is
+    ``(u - mean(u) - v * mean(u * v) * r * r) * r``.
+
+    Args:
+        grad: (m, n).
+        x: (m, n).
+        weight: (n,) or None.
+        out: (m, n).
+        by_weight: (programs, n).
+        by_bias: (programs, n).
+        ROWS: of a program; what is not named here is as of `norm_rows`.
+    """
+    program = xetile.program_id(0)
+    n = WIDTH if IS_FULL else x.shape[1]
+    weights, biases = xetile.zeros((1, WIDTH), ACC), xetile.zeros((1, WIDTH), ACC)
+    for row in range(program * ROWS, min((program + 1) * ROWS, x.shape[0])):
+        v = take(x, [row, 0], (1, WIDTH), ACC)
+        g = take(grad, [row, 0], (1, WIDTH), ACC)
+        u = g
+        if weight is not None:
+            u = g * take(weight, [0], (WIDTH,), ACC)
+        if CENTERED:
+            v = v - v.sum(1, keepdims=True) / n
+            if not IS_FULL:
+                v = xetile.where(xetile.arange(WIDTH)[None, :] < n, v, 0.0)
+        variance = (v * v).sum(1, keepdims=True) / n
+        common = (u * v).sum(1, keepdims=True)
+        left, total = 0.0, 0.0
+        if CENTERED:
+            # See `norm_rows`.
+            left, total = v.sum(1, keepdims=True) / n, u.sum(1, keepdims=True)
+            variance, common = variance - left * left, common - left * total
+        r = xetile.rsqrt(variance + eps)
+        # Factors of a row come first: fewer passes over it.
+        factor = common * r / n * r
+        d, normed = u - v * factor, v * r
+        if CENTERED:
+            d, normed = d + (left * factor - total / n), normed - left * r
+        weights = weights + g * normed
+        biases = biases + g
+        put(d * r, out, [row, 0])
+    put(weights, by_weight, [program, 0])
+    put(biases, by_bias, [program, 0])
+
+
+@xetile.kernel
+def sum_columns(x: Array, out: Array, ROWS: constexpr, WIDTH: constexpr) -> None:
+    """``out[j] = sum of x[:, j]``; x is (ROWS or fewer, n), out is (n,)."""
+    first = xetile.program_id(0) * WIDTH
+    v = xetile.load_tile(xetile.init_tile(x, [0, first], (ROWS, WIDTH)))
+    put(v.sum(0), out, [first])
+
+
+_PARTS = 16
+"""Programs of a backward pass, enough for the threads of a CPU."""
+_STRIPE = 64
+
+
+def _inner(rank: int, count: int) -> View:
+    """The last ``count`` dimensions as one."""
+    if rank == count:
+        return lambda x: x.reshape(1, -1)
+    if count == 1:
+        return itself
+    return lambda x: x.reshape(*x.shape[:-count], -1)
+
+
+def _count(
+    name: str, x: Operand, normalized_shape: Any, *others: Operand | None
+) -> int:
+    """How many dimensions are normalised.
+
+    Raises:
+        LaunchError: they are not the last ones of x, or an operand does not fit them.
+    """
+    given = normalized_shape
+    dims = (given,) if isinstance(given, int) else tuple(given) or tuple(x.shape[-1:])
+    last = tuple(x.shape[-len(dims) :])
+    if not x.shape or last != dims:
+        problem = f"`normalized_shape` is {dims}, but `{x.name}` is {x.shape}"
+        raise wrong_shape(name, problem, "pass the extents of its last dimensions")
+    for other in others:
+        if other is None:
+            continue
+        if tuple(other.shape) != dims:
+            problem = f"`{other.name}` is {other.shape}, but a row of x is {dims}"
+            raise wrong_shape(name, problem, "pass one number for each column")
+        no_wider(name, x, other)
+    return len(dims)
+
+
+def _normed(
+    name: str,
+    x: Operand,
+    normalized_shape: Any,
+    weight: Operand | None,
+    bias: Operand | None,
+    eps: float,
+) -> Call:
+    dtype = floats(name, x)
+    count = _count(name, x, normalized_shape, weight, bias)
+    view = _inner(x.ndim, count)
+
+    def steps(made: Any) -> Any:
+        columns, sums = size_of(x.shape[-count:]), SUMS[dtype]
+        operands, how = (x, weight, bias, *made), (name == "layer_norm", sums)
+        fold = folded(operands, columns, sums)
+        if fold is not None:
+            kernel, all_of, one, some = norm_folded_rows, fold.view, fold.one, fold.rows
+            constants = (*how, *fold)
+        else:
+            width = width_of(columns)
+            tile = row_tile(x, view(array_of(x)).shape[-2:], width, sums)
+            kernel, all_of, one, some = norm_rows, view, as_line, tile.rows
+            constants = (*how, width, *tile._replace(is_full=width == columns))
+        views = (all_of, Shared(one), Shared(one), all_of)
+        return [rows(kernel, operands, views, constants, (eps,), rows_of_program=some)]
+
+    return Call((result(x.shape, dtype),), steps)
+
+
+@function(results=3, by_rows=True)
+def norm_backward(
+    grad: ArrayLike,
+    input: ArrayLike,
+    weight: ArrayLike | None,
+    dims: int,
+    centered: bool,
+    eps: float,
+) -> Any:
+    """The gradients by input, weight and bias, of the last ``dims`` dimensions.
+
+    Without a weight the last two are computed in the dtype of sums.
+    """
+    shape = input.shape[-dims:]
+    n, sums = size_of(shape), SUMS[input.dtype]
+    dtype = sums if weight is None else weight.dtype
+    found = (
+        result(input.shape, input.dtype),
+        result(shape, dtype),
+        result(shape, dtype),
+    )
+
+    def steps(made: Any) -> Any:
+        m = size_of(input.shape) // n if n else 0
+        some = max(1, cdiv(m, _PARTS))
+        programs = max(1, cdiv(m, some))
+        parts = [temporary((programs, n), sums) for _ in range(2)]
+        flat: View = lambda x: x.reshape(-1, n)  # noqa: E731
+        views = (flat, flat, as_line, flat, itself, itself)
+        constants = (centered, some, sums, width_of(n), width_of(n) == n)
+        launch = Launch(norm_backward_rows, views, (), (programs, 1, 1), constants)
+        first = Step(launch, (grad, input, weight, made[0], *parts), (eps,))
+        grid = (cdiv(n, _STRIPE), 1, 1)
+        add = Launch(sum_columns, (itself, as_line), (), grid, (_PARTS, _STRIPE))
+        return [first, *(Step(add, pair) for pair in zip(parts, made[1:]))]
+
+    return Call(found, steps)
+
+
+def _backward(centered: bool) -> Any:
+    def backward(context: Context, grad: Any) -> Mapping[str, Any]:
+        x, weight = context.saved
+        dims = context["normalized_shape"]
+        count = 1 if isinstance(dims, int) else max(1, len(dims))
+        eps = context["eps"]
+        if eps is None:
+            eps = np.finfo(np.float64 if x.dtype.itemsize == 8 else np.float32).eps
+        by_x, by_weight, by_bias = norm_backward(
+            grad, x, weight, count, centered, float(eps)
+        )
+        return {"input": by_x, "weight": by_weight, "bias": by_bias}
+
+    return backward
+
+
+def _without_shape(values: list[Any]) -> None:
+    """``layer_norm(x, weight, bias, eps)`` was how it could be called."""
+    x, shape, weight, bias, *rest = values
+    if shape is not None and not getattr(shape, "shape", ()):
+        return
+    if weight is not None and bias is not None and not hasattr(bias, "shape"):
+        bias, rest[0] = None, bias  # the fourth by position is eps
+    values[:] = [x, (), shape, weight if bias is None else bias, *rest]
+
+
+@function(
+    backward=_backward(True),
+    saves=["input", "weight"],
+    aliases={"x": "input"},
+    adapt=_without_shape,
+    by_rows=True,
+)
+def layer_norm(
+    input: ArrayLike,
+    normalized_shape: Dims = (),
+    weight: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    eps: float = 1e-5,
+    *,
+    out: ArrayLike = None,
+) -> Any:
+    """``(x - mean) / sqrt(variance + eps) * weight + bias`` over the last dimensions.
+
+    Mean and variance (the mean of squared differences from the mean) are a row's own.
+    Computed in f32 (f64 for f64) and rounded once.
+
+    Args:
+        input: (...) + normalized_shape; f16, bf16, f32 or f64, from any library as for
+            `softmax`.
+        normalized_shape: extents of the last dimensions; (): the last one.
+        weight: ``normalized_shape``, any float dtype that has no more bits than is
+            computed in; None: ones.
+        bias: the same; None: zeros.
+        eps: keeps rows of equal elements from being divided by 0.
+        out: where the result goes: shape of ``input``, any float dtype. It may be
+            ``input``, but not share memory with an argument otherwise.
+
+    Returns:
+        ``out``, or a new array of the library and the dtype of ``input``.
+
+    Raises:
+        LaunchError: shapes (X0827) or dtypes (X0828) do not fit, ``out`` overlaps an
+            argument (X0807), is read-only (X0806), or a gradient is required (X0838).
+    """
+    return _normed("layer_norm", input, normalized_shape, weight, bias, eps)
+
+
+@function(backward=_backward(False), saves=["input", "weight"], by_rows=True)
+def rms_norm(
+    input: ArrayLike,
+    normalized_shape: Dims = (),
+    weight: ArrayLike | None = None,
+    eps: float | None = None,
+    *,
+    out: ArrayLike = None,
+) -> Any:
+    """``x / sqrt(mean(x * x) + eps) * weight`` over the last dimensions.
+
+    Arguments and errors are those of `layer_norm`; ``eps`` of None is the distance
+    from 1 to the next number of the dtype that is computed in.
+    """
+    if eps is None:
+        eps = float(np.finfo(SUMS[floats("rms_norm", input)].numpy).eps)
+    return _normed("rms_norm", input, normalized_shape, weight, None, eps)

@@ -1,0 +1,298 @@
+"""``xetl.ops.softmax`` and ``log_softmax``: a row, or some columns, to a program."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from xetl import xetile
+from xetl.ops.calling.declarations import (
+    ArrayLike,
+    Call,
+    Context,
+    DTypeLike,
+    Operand,
+    copied,
+    result,
+    temporary,
+)
+from xetl.ops.calling.declare import function
+from xetl.ops.calling.views import (
+    RowTile,
+    array_of,
+    as_dtype,
+    columns,
+    columns_of,
+    find_dim,
+    floats_as,
+    folded,
+    row_tile,
+    row_view,
+    rows,
+    same_shapes,
+    sums_of,
+    width_of,
+)
+from xetl.ops.matrices import matrix, put, take
+from xetl.runtime.kernel import Kernel
+from xetl.xetile import Array, Vector, constexpr
+
+_LOG2_E = 1.4426950408889634
+
+
+@xetile.kernel
+def softmax_rows(
+    x: Array,
+    out: Array,
+    ACC: constexpr,
+    WIDTH: constexpr,
+    ROWS: constexpr = 1,
+    MAP: constexpr = None,
+    IS_FULL: constexpr = False,
+) -> None:
+    """``out = exp(x - max(x)) / sum(exp(x - max(x)))`` in each row.
+
+    Args:
+        x: (..., m, n).
+        out: as ``x``.
+        ACC: the dtype that is computed in.
+        WIDTH: columns of a tile, n or more.
+        ROWS: rows of a tile.
+        MAP: which subgroup owns what of it.
+        IS_FULL: whether WIDTH is n.
+    """
+    row, number = xetile.program_id(0) * ROWS, xetile.program_id(1)
+    source, to, first = matrix(x, number), matrix(out, number), [row, 0]
+    tile = xetile.init_tile(source, first, (ROWS, WIDTH), wg_map=MAP)
+    v = xetile.load_tile(tile, padding=0.0 if IS_FULL else -xetile.inf).to(ACC)
+    # An element that is NaN shows in the sum, so the largest need not be NaN.
+    largest = v.max(1, keepdims=True, propagate_nan=False)
+    e = xetile.exp2((v - largest) * _LOG2_E)
+    y = e * (1.0 / e.sum(1, keepdims=True))
+    to = xetile.init_tile(to, first, (ROWS, WIDTH), wg_map=MAP)
+    xetile.store_tile(y.to(out.dtype), to)
+
+
+@xetile.kernel
+def softmax_folded_rows(
+    x: Array,
+    out: Array,
+    ACC: constexpr,
+    SHAPE: constexpr,
+    MAP: constexpr,
+    EACH: constexpr,
+) -> None:
+    """`softmax_rows` of rows that are folded (`xetl.ops.calling.views.Folded`).
+
+    ``x`` and ``out`` are (m * SHAPE[0], SHAPE[1]).
+    """
+    for i in xetile.static_range(EACH):
+        first = [(xetile.program_id(0) * EACH + i) * SHAPE[0], 0]
+        v = xetile.load_tile(xetile.init_tile(x, first, SHAPE, wg_map=MAP)).to(ACC)
+        # As in `softmax_rows`.
+        largest = v.max(0, keepdims=True, propagate_nan=False)
+        largest = largest.max(1, keepdims=True, propagate_nan=False)
+        e = xetile.exp2((v - largest) * _LOG2_E)
+        y = e * (1.0 / e.sum(0, keepdims=True).sum(1, keepdims=True))
+        to = xetile.init_tile(out, first, SHAPE, wg_map=MAP)
+        xetile.store_tile(y.to(out.dtype), to)
+
+
+@xetile.kernel
+def log_softmax_rows(x: Array, out: Array, ACC: constexpr, WIDTH: constexpr) -> None:
+    """``out = x - max(x) - log(sum(exp(x - max(x))))`` in each row."""
+    row, number = xetile.program_id(0), xetile.program_id(1)
+    v = take(matrix(x, number), [row, 0], (1, WIDTH), ACC, -xetile.inf)
+    v = v - v.max(1, keepdims=True)
+    y = v - xetile.log(xetile.exp(v).sum(1, keepdims=True))
+    put(y, matrix(out, number), [row, 0])
+
+
+@xetile.kernel
+def softmax_backward_rows(
+    grad: Array,
+    y: Array,
+    out: Array,
+    IS_LOG: constexpr,
+    ACC: constexpr,
+    WIDTH: constexpr,
+) -> None:
+    """``y * (grad - sum(grad * y))``; of log_softmax ``grad - exp(y) * sum(grad)``."""
+    row, number = xetile.program_id(0), xetile.program_id(1)
+    g = take(matrix(grad, number), [row, 0], (1, WIDTH), ACC)
+    p = take(matrix(y, number), [row, 0], (1, WIDTH), ACC)
+    if IS_LOG:
+        d = g - xetile.exp(p) * g.sum(1, keepdims=True)
+    else:
+        d = p * (g - (g * p).sum(1, keepdims=True))
+    put(d, matrix(out, number), [row, 0])
+
+
+@xetile.function
+def largest_of_columns(
+    source: Array, first: int, ACC: constexpr, WIDTH: constexpr
+) -> Vector:
+    """The largest element of each of some columns of a matrix, as one row."""
+    largest = xetile.full((1, WIDTH), -xetile.inf, ACC)
+    for row in range(0, source.shape[0]):
+        largest = xetile.maximum(largest, take(source, [row, first], (1, WIDTH), ACC))
+    return largest
+
+
+@xetile.kernel
+def softmax_columns(
+    x: Array, out: Array, IS_LOG: constexpr, ACC: constexpr, WIDTH: constexpr
+) -> None:
+    """`softmax_rows` or `log_softmax_rows` of columns, which are read three times."""
+    first, number = xetile.program_id(0) * WIDTH, xetile.program_id(1)
+    source, to = matrix(x, number), matrix(out, number)
+    largest = largest_of_columns(source, first, ACC, WIDTH)
+    total = xetile.zeros((1, WIDTH), ACC)
+    for row in range(0, source.shape[0]):
+        total = total + xetile.exp(
+            take(source, [row, first], (1, WIDTH), ACC) - largest
+        )
+    factor, shift = 1.0 / total, xetile.log(total)
+    for row in range(0, source.shape[0]):
+        v = take(source, [row, first], (1, WIDTH), ACC) - largest
+        y = v - shift if IS_LOG else xetile.exp(v) * factor
+        put(y, to, [row, first])
+
+
+@xetile.kernel
+def softmax_backward_columns(
+    grad: Array,
+    y: Array,
+    out: Array,
+    IS_LOG: constexpr,
+    ACC: constexpr,
+    WIDTH: constexpr,
+) -> None:
+    """`softmax_backward_rows` of columns."""
+    first, number = xetile.program_id(0) * WIDTH, xetile.program_id(1)
+    source, kept, to = matrix(grad, number), matrix(y, number), matrix(out, number)
+    total = xetile.zeros((1, WIDTH), ACC)
+    for row in range(0, source.shape[0]):
+        g = take(source, [row, first], (1, WIDTH), ACC)
+        if not IS_LOG:
+            g = g * take(kept, [row, first], (1, WIDTH), ACC)
+        total = total + g
+    for row in range(0, source.shape[0]):
+        g = take(source, [row, first], (1, WIDTH), ACC)
+        p = take(kept, [row, first], (1, WIDTH), ACC)
+        d = g - xetile.exp(p) * total if IS_LOG else p * (g - total)
+        put(d, to, [row, first])
+
+
+def _along(name: str, kernel: Kernel, x: Operand, dim: int, dtype: Any) -> Call:
+    wanted = floats_as(name, x, dtype, converts=True)
+    dim = find_dim(name, x, dim)
+    view = row_view(x.ndim, dim)
+
+    def steps(made: Any) -> Any:
+        if x.dtype.is_float:
+            return launches(x, made)
+        between = temporary(x.shape, sums_of(wanted))
+        return [copied(x, between), *launches(between, made)]
+
+    def launches(x: Operand, made: Any) -> Any:
+        known = x.dtype
+        if dim < x.ndim - 1:
+            how = (name == "log_softmax", sums_of(known, wanted))
+            return [columns(softmax_columns, (x, *made), dim, how)]
+        sums, count = sums_of(known, wanted), columns_of(x.shape, dim)
+        operands, width, tile = (x, *made), width_of(count), RowTile()
+        fold = folded(operands, count, sums) if kernel is softmax_rows else None
+        if fold is not None:
+            views, how, some = (fold.view, fold.view), (sums, *fold), fold.rows
+            folding = softmax_folded_rows
+            return [rows(folding, operands, views, how, rows_of_program=some)]
+        how = (sums, width)
+        if kernel is softmax_rows:
+            tile = row_tile(x, view(array_of(x)).shape[-2:], width, sums)
+            how = (*how, *tile)
+        return [rows(kernel, operands, (view, view), how, rows_of_program=tile.rows)]
+
+    return Call((result(x.shape, wanted),), steps)
+
+
+@function(by_rows=True)
+def softmax_backward(
+    grad: ArrayLike, input: ArrayLike, dim: int, is_log: bool, dtype: DTypeLike
+) -> Any:
+    """The gradient by the input, in ``dtype``; ``input`` is the result."""
+    same_shapes("softmax", input, grad)
+    dim = find_dim("softmax", input, dim)
+    view = row_view(input.ndim, dim)
+    wanted = as_dtype(dtype, input.dtype)
+
+    def steps(made: Any) -> Any:
+        operands, how = (grad, input, *made), (is_log, sums_of(input.dtype, wanted))
+        if dim < input.ndim - 1:
+            return [columns(softmax_backward_columns, operands, dim, how)]
+        constants = (*how, width_of(columns_of(input.shape, dim)))
+        return [rows(softmax_backward_rows, operands, (view,) * 3, constants)]
+
+    return Call((result(input.shape, wanted),), steps)
+
+
+def _backward(is_log: bool) -> Any:
+    def backward(context: Context, grad: Any) -> Mapping[str, Any]:
+        y, dim = context.saved[0], context["dim"]
+        return {
+            "input": softmax_backward(grad, y, dim, is_log, context.dtype_of("input"))
+        }
+
+    return backward
+
+
+def _out_second(values: list[Any]) -> None:
+    """``softmax(x, out)`` was how it could be called."""
+    if getattr(values[1], "shape", ()):
+        values[1], values[-1] = -1, values[1]
+
+
+@function(
+    backward=_backward(False),
+    saves=["result"],
+    aliases={"x": "input"},
+    adapt=_out_second,
+    by_rows=True,
+)
+def softmax(
+    input: ArrayLike, dim: int = -1, dtype: DTypeLike = None, *, out: ArrayLike = None
+) -> Any:
+    """``exp(x) / sum(exp(x))`` along a dimension, without overflow.
+
+    Computed in f32 (f64 for f64) and rounded once.
+
+    Args:
+        input: any shape; f16, bf16, f32 or f64. NumPy (bf16 by ml_dtypes), torch,
+            memory of a device (USM), anything with ``__dlpack__``.
+        dim: the dimension.
+        dtype: of the result; None: that of ``input``. Integers need one.
+        out: where the result goes: shape of ``input``, any float dtype. It may be
+            ``input``, but not share memory with it otherwise.
+
+    Returns:
+        ``out``, or a new array of the library of ``input``.
+
+    Raises:
+        LaunchError: shapes (X0827) or dtypes (X0828) do not fit, ``out`` overlaps
+            ``input`` (X0807), is read-only (X0806), or a gradient is required (X0838).
+
+    >>> softmax(np.zeros((1, 4), np.float32)).tolist()
+    [[0.25, 0.25, 0.25, 0.25]]
+    """
+    return _along("softmax", softmax_rows, input, dim, dtype)
+
+
+@function(backward=_backward(True), saves=["result"], by_rows=True)
+def log_softmax(
+    input: ArrayLike, dim: int = -1, dtype: DTypeLike = None, *, out: ArrayLike = None
+) -> Any:
+    """``log(softmax(x))`` along a dimension, exact where softmax is 0.
+
+    Arguments and errors are those of `softmax`.
+    """
+    return _along("log_softmax", log_softmax_rows, input, dim, dtype)
