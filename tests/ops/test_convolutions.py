@@ -26,6 +26,13 @@ CASES = [
     ((2, 6, 40), (8, 6, 3), {"padding": 1, "stride": 2}),
     ((6, 20), (4, 3, 4), {"groups": 2, "padding": "same"}),
     ((2, 6, 12, 18), (6, 1, 5, 3), {"groups": 6, "stride": (3, 2), "padding": (2, 0)}),
+    # Groups of few channels: sums of rows, no product.
+    (
+        (2, 12, 13, 30),
+        (21, 4, 3, 3),
+        {"groups": 3, "stride": (2, 1), "dilation": (1, 2), "padding": 2},
+    ),
+    ((1, 10, 9, 70), (30, 5, 2, 5), {"groups": 2, "padding": "same"}),
     # A remainder by the stride has fewer pixels; more rows than a program makes.
     ((1, 2, 75, 67), (2, 1, 3, 11), {"groups": 2, "stride": 2, "dilation": (5, 1)}),
     # Fewer pixels than channels: what taps see is copied.

@@ -1,7 +1,7 @@
 """Convolutions of few pixels: products by the weight as it lies in memory.
 
 Where a layer has fewer pixels than channels, to write its weight anew (see
-`convolution_plans`) costs more than to copy what each tap sees of the pixels, so that
+`plans`) costs more than to copy what each tap sees of the pixels, so that
 they are the columns of a matrix (im2col: Chellapilla et al., "High performance
 convolutional neural networks for document processing", 2006).
 """
@@ -31,7 +31,7 @@ def has_few_pixels(weight: Operand, batch: int, g: Geometry, groups: int) -> boo
 def convolve_columns(
     x: Operand, weight: Operand, bias: Operand | None, made: Operand, g: Geometry
 ) -> list[Step | None]:
-    """The launches of a convolution; arguments as of `convolution_plans.convolve`."""
+    """The launches of a convolution; arguments as of `plans.convolve`."""
     step, seen = _columns_of(x, g)
     to, rest = made, list[Step | None]()
     if x.shape[0] > 1:

@@ -65,7 +65,7 @@ def by_weight(
 ) -> list[Step | None]:
     """The launches of the gradient by the weight: products that sum over pixels."""
     batch, (outer, inner) = x.shape[0], made.shape[:2]
-    if outer == groups and inner == 1 and (part := part_of(x, g)):
+    if outer == groups and inner == 1 and (part := part_of(x, g, (1, 1))):
         unrolled = max(n for n in range(1, 5) if g.taps[1] % n == 0)
         tile = sums_of(x.dtype), part, unrolled, *widths_of(g)
         how = *g.first, g.stride, g.dilation, g.taps, *tile

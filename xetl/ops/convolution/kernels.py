@@ -111,8 +111,10 @@ def copy_planes(
     image: Array,
     pixels: Array,
     planes: Array,
+    at: int,
     top: int,
     left: int,
+    ROWS: constexpr,
     STRIDES: constexpr,
 ) -> None:
     """The pixels from (top, left) on, as planes: one for each remainder by the strides.
@@ -123,16 +125,16 @@ def copy_planes(
     Args:
         image: (rows, columns).
         pixels: the same, all rows in one.
-        planes: (STRIDES[0] * STRIDES[1] * height, width), shared memory.
+        planes: (more, width), shared memory.
+        at: the first row of it that is written, of STRIDES[0] * STRIDES[1] * ROWS.
         top: of the image; may be negative, as ``left``.
         left: of the image.
+        ROWS: of a plane.
         STRIDES: rows and columns between two windows.
     """
     down, across, width = STRIDES[0], STRIDES[1], planes.shape[1]
-    height = planes.shape[0] // (down * across)
-    xetile.barrier()
-    for i in range(height * down):
-        to, row = i % down * (across * height) + i // down, top + i
+    for i in range(ROWS * down):
+        to, row = at + i % down * (across * ROWS) + i // down, top + i
         if across == 1:
             put(take(image, [row, left], (1, width), planes.dtype), planes, [to, 0])
         else:
@@ -141,13 +143,20 @@ def copy_planes(
                 inside = (column >= 0) & (column < image.shape[1])
                 inside = inside & (row >= 0) & (row < image.shape[0])
                 # -1 is no pixel, which reads as 0.
-                at = xetile.where(inside, row * image.shape[1] + column, -1)
-                put(pixels[at][None, :], planes, [to + j * height, 0])
-    xetile.barrier()
+                pixel = xetile.where(inside, row * image.shape[1] + column, -1)
+                put(pixels[pixel][None, :], planes, [to + j * ROWS, 0])
+
+
+@xetile.function
+def copy_taps(weight: Array, taps: Array, BLOCK: constexpr) -> None:
+    """Blocks of columns, beside each other in shared memory."""
+    for c in range(weight.shape[0]):
+        block = take(weight[c], [0, 0], (taps.shape[0], BLOCK), taps.dtype)
+        put(block, taps, [0, c * BLOCK])
 
 
 @xetile.kernel
-def depthwise(
+def direct(
     x: Array,
     pixels: Array,
     weight: Array,
@@ -158,7 +167,8 @@ def depthwise(
     STRIDES: constexpr,
     DILATION: constexpr,
     TAPS: constexpr,
-    IS_FLIPPED: constexpr,
+    CHANNELS: constexpr,
+    IS_BY_INPUT: constexpr,
     ACC: constexpr,
     PART: constexpr,
     UNROLLED: constexpr,
@@ -166,20 +176,24 @@ def depthwise(
     WIDTH: constexpr,
     COLUMNS: constexpr,
 ) -> None:
-    """A convolution of each channel with a kernel of its own.
+    """A convolution of groups of few channels: sums of rows, no product.
+
+    A program has one group of one image, and some rows of all its results.
 
     Args:
-        x: (images, rows, columns); an image is a channel of one.
-        pixels: the same as (images, rows * columns).
-        weight: (channels, *TAPS).
-        bias: (channels,) or None.
-        out: (images, rows, columns).
+        x: (images * groups * CHANNELS[0], rows, columns).
+        pixels: the same, all rows in one.
+        weight: (groups, 1, CHANNELS[1], CHANNELS[0] * taps); of a gradient by the
+            input (groups, CHANNELS[0], CHANNELS[1], taps).
+        bias: (groups * CHANNELS[1],) or None.
+        out: (images * groups * CHANNELS[1], rows, columns).
         above: rows of zeros that the input begins with.
         before: columns of zeros likewise.
         STRIDES: rows and columns between two windows.
         DILATION: rows and columns between two taps.
         TAPS: rows and columns of the kernel.
-        IS_FLIPPED: whether the kernel is turned around.
+        CHANNELS: of a group, of the input and of the result.
+        IS_BY_INPUT: whether it is such a gradient: the taps are turned around.
         ACC: the dtype that is summed in.
         PART: rows of the result that a program makes.
         UNROLLED: rows of the kernel that are added one after the other, a divisor: what
@@ -189,32 +203,49 @@ def depthwise(
         COLUMNS: of the planes: what a tile sees, or more.
     """
     first, image = xetile.program_id(0) * PART, xetile.program_id(1)
-    c = image % weight.shape[0]
+    g = image % weight.shape[0]
+    inner, outer = CHANNELS[0], CHANNELS[1]
     down, across = STRIDES[0], STRIDES[1]
     rows = PART + (TAPS[0] - 1) * DILATION[0] // down
-    planes = xetile.slm((down * across * rows, COLUMNS), ACC)
+    height, parts = down * across * rows, TAPS[0] * TAPS[1] // UNROLLED
+    planes = xetile.slm((inner * height, COLUMNS), ACC)
+    count = TAPS[0] * TAPS[1]
+    taps = xetile.slm((outer, inner * count), ACC)
+    copy_taps(weight[g], taps, count if IS_BY_INPUT else inner * count)
     for j in range(0, out.shape[2], WIDTH):
         top, left = first * down - above, j * across - before
-        copy_planes(x[image], pixels[image], planes, top, left, STRIDES)
+        xetile.barrier()
+        for c in range(inner):
+            one, at = image * inner + c, c * height
+            copy_planes(x[one], pixels[one], planes, at, top, left, rows, STRIDES)
+        xetile.barrier()
         for i in range(0, PART, ROWS):
-            acc = xetile.zeros((ROWS, WIDTH), ACC)
-            for part in range(TAPS[0] * TAPS[1] // UNROLLED):
-                kj = part // (TAPS[0] // UNROLLED)
+            accs = (xetile.zeros((ROWS, WIDTH), ACC),) * outer
+            for part in range(inner * parts):
+                c, tap = part // parts, part % parts
+                kj = tap // (TAPS[0] // UNROLLED)
                 column = kj * DILATION[1]
-                plane = column % across
+                plane = c * down * across + column % across
                 for each in xetile.static_range(UNROLLED):
-                    ki = part % (TAPS[0] // UNROLLED) * UNROLLED + each
+                    ki = tap % (TAPS[0] // UNROLLED) * UNROLLED + each
                     row = ki * DILATION[0]
                     at = (plane + row % down * across) * rows + i + row // down
-                    w = weight[c, ki, kj]
-                    if IS_FLIPPED:
-                        w = weight[c, TAPS[0] - 1 - ki, TAPS[1] - 1 - kj]
-                    shape = (ROWS, WIDTH)
-                    tile = xetile.init_tile(planes, [at, column // across], shape)
-                    acc = acc + xetile.load_tile(tile) * w.to(ACC)
-            if bias is not None:
-                acc = acc + bias[c].to(ACC)
-            put(acc, out[image], [first + i, j])
+                    tile = xetile.init_tile(
+                        planes, [at, column // across], (ROWS, WIDTH)
+                    )
+                    v, k = xetile.load_tile(tile), ki * TAPS[1] + kj
+                    if IS_BY_INPUT:
+                        k = count - 1 - k
+                    found = ()
+                    for o in xetile.static_range(outer):
+                        w = taps[o, c * count + k]
+                        found = (*found, accs[o] + v * w)
+                    accs = found
+            for o in xetile.static_range(outer):
+                acc = accs[o]
+                if bias is not None:
+                    acc = acc + bias[g * outer + o].to(ACC)
+                put(acc, out[image * outer + o], [first + i, j])
 
 
 @xetile.kernel
@@ -234,11 +265,12 @@ def depthwise_by_weight(
     WIDTH: constexpr,
     COLUMNS: constexpr,
 ) -> None:
-    """The gradient by the kernels of `depthwise`, those of a channel to a program.
+    """The gradient by kernels of one channel, those of a channel to a program.
 
-    ``x`` and the numbers are as there; ``grad`` is (images, rows, columns), ``out``
-    (channels, *TAPS). PART rows of the gradient are copied at a time, with what they
-    meet. UNROLLED taps of a row are summed together: each row is loaded once for them.
+    ``x`` and the numbers are as of `direct`; ``grad`` is (images, rows, columns),
+    ``out`` (channels, *TAPS). PART rows of the gradient are copied at a time, with what
+    they meet. UNROLLED taps of a row are summed together: each row is loaded once for
+    them.
     """
     c, down, across = xetile.program_id(0), STRIDES[0], STRIDES[1]
     rows = PART + (TAPS[0] - 1) * DILATION[0] // down
@@ -250,8 +282,10 @@ def depthwise_by_weight(
         image = number // (parts * pieces) * out.shape[0] + c
         first, j = number // pieces % parts * PART, number % pieces * WIDTH
         top, left = first * down - above, j * across - before
-        copy_planes(x[image], pixels[image], planes, top, left, STRIDES)
-        copy_planes(grad[image], grad[image, 0], copied, first, j, (1, 1))
+        xetile.barrier()
+        copy_planes(x[image], pixels[image], planes, 0, top, left, rows, STRIDES)
+        copy_planes(grad[image], grad[image, 0], copied, 0, first, j, PART, (1, 1))
+        xetile.barrier()
         # Behind the row there may be pixels, which might be infinite.
         inside = xetile.arange(WIDTH)[None, :] < grad.shape[2] - j
         for part in range(TAPS[0] * TAPS[1] // UNROLLED):

@@ -21,13 +21,7 @@ from xetl.ops.calling.declarations import Operand, Step, temporary
 from xetl.ops.calling.operands import Numbers
 from xetl.ops.calling.views import array_of, flat_view, size_of, sums_of, width_of
 from xetl.ops.convolution.geometry import ALL, Geometry, Pair
-from xetl.ops.convolution.kernels import (
-    cleared,
-    convolution,
-    depthwise,
-    shifted,
-    turned,
-)
+from xetl.ops.convolution.kernels import cleared, convolution, direct, shifted, turned
 from xetl.ops.products.product_steps import Seen, each_row, multiply
 
 TILE = 64
@@ -39,8 +33,8 @@ _LONGEST = 8192
 """Steps of k of one tap: columns of the kernel that are longer together are taps."""
 PART = 8
 """Rows that a program makes, so that weights come from a cache."""
-_ROWS, MOST_ROWS = 4, 32
-"""Of a tile where each channel is by itself, and of what a program makes then."""
+_ROWS, _SUMS, MOST_ROWS = 4, 8, 32
+"""Rows of a tile of `direct`, of all sums that it has in registers, of a program."""
 _SCRATCH = 1 << 16
 """Bytes that it copies of the input: what the shared memory of any GPU holds."""
 _FILLED = 4096
@@ -231,8 +225,9 @@ def convolve(
     """
     if g.is_product and groups == 1:
         return _product(x, weight, bias, made, False)
-    if weight.shape[0] == groups and weight.shape[1] == 1 and (part := part_of(x, g)):
-        return [_of_each_channel(x, weight, bias, made, g, part, False)]
+    channels = weight.shape[1], weight.shape[0] // groups
+    if groups > 1 and (part := part_of(x, g, channels)):
+        return _directly(x, weight, bias, made, g, channels, part, False)
     return _of_windows(x, weight, bias, made, g, groups, False)
 
 
@@ -257,10 +252,10 @@ def by_input(
         if g.is_product and groups == 1:
             steps += _product(grad, weight, None, made, True)
         elif 0 not in g.taps:
-            is_single = weight.shape[0] == groups and weight.shape[1] == 1
-            if is_single and (part := part_of(grad, g)):
-                step = _of_each_channel(grad, weight, None, made, g, part, True)
-                steps.append(step)
+            channels = weight.shape[0] // groups, weight.shape[1]
+            if groups > 1 and (part := part_of(grad, g, channels)):
+                how = g, channels, part, True
+                steps += _directly(grad, weight, None, made, *how)
             else:
                 steps += _of_windows(grad, weight, None, made, g, groups, True)
     return steps
@@ -336,45 +331,73 @@ def each_line(array: Numbers) -> Numbers:
     return array.reshape(array.shape[0] * array.shape[1], -1)
 
 
-def part_of(x: Operand, g: Geometry) -> int:
-    """How many rows of the result `depthwise` makes at once; 0: they have no room."""
+def part_of(x: Operand, g: Geometry, channels: Pair) -> int:
+    """How many rows of the result `direct` makes at once; 0: it should not be used.
+
+    Products have the channels of a result in vectors: they need as many.
+
+    Args:
+        x: the input.
+        g: see `Geometry`.
+        channels: of a group, of the input and of the result.
+    """
+    inner, outer = channels
+    if outer >= _VECTOR:
+        return 0
+    item = sums_of(x.dtype).bits // 8
     down = (g.taps[0] - 1) * g.dilation[0] // g.stride[0]
-    planes = g.stride[0] * g.stride[1] * sums_of(x.dtype).bits // 8
-    room = _SCRATCH // (planes * widths_of(g)[1]) - down
-    rows = max(0, min(MOST_ROWS, room)) // _ROWS * _ROWS
-    return rows and cdiv(evenly(g.result[0], rows), _ROWS) * _ROWS
+    planes = inner * g.stride[0] * g.stride[1] * item
+    taps = inner * outer * size_of(g.taps) * item
+    room = (_SCRATCH - taps) // (planes * widths_of(g)[1]) - down
+    step = rows_of(outer)
+    rows = max(0, min(MOST_ROWS, room)) // step * step
+    return rows and cdiv(evenly(g.result[0], rows), step) * step
+
+
+def rows_of(outer: int) -> int:
+    """Rows of a tile of `direct`: registers hold one for each channel of the result."""
+    return max(1, min(_ROWS, _SUMS // (1 << (outer - 1).bit_length())))
 
 
 def widths_of(g: Geometry) -> Pair:
-    """Columns of a tile of `depthwise`, and of the planes that it copies."""
+    """Columns of a tile of `direct`, and of the planes that it copies."""
     width = min(TILE, width_of(g.result[1]))
     seen = width + (g.taps[1] - 1) * g.dilation[1] // g.stride[1]
     # Whole vectors: they are stored without masks, and shuffled apart.
     return width, cdiv(seen, _VECTOR) * _VECTOR
 
 
-def _of_each_channel(
+def _directly(
     x: Operand,
     weight: Operand,
     bias: Operand | None,
     made: Operand,
     g: Geometry,
+    channels: Pair,
     part: int,
     is_by_input: bool,
-) -> Step:
-    """Of one channel a group: sums of rows, no product."""
-    images, height = made.shape[0] * made.shape[1], g.result[0]
+) -> list[Step | None]:
+    """Of few channels a group: sums of rows, no product."""
+    (inner, outer), taps, steps = channels, size_of(g.taps), list[Step | None]()
+    images, height = made.shape[0] * made.shape[1] // outer, g.result[0]
+    if g.chosen != ALL:
+        chosen = temporary((*weight.shape[:2], *g.taps), weight.dtype)
+        steps.append(copy_matrices(weight, lambda a: a[:, :, *g.chosen], chosen))
+        weight = chosen
 
-    def each_kernel(array: Numbers) -> Numbers:
-        return array[:, 0, g.chosen[0], g.chosen[1]]
+    def each_group(array: Numbers) -> Numbers:
+        if is_by_input:
+            return array.reshape(-1, inner, outer, taps)
+        return array.reshape(-1, 1, outer, inner * taps)
 
     def to_image(array: Numbers) -> Numbers:
         return each_image(array)[:, g.where[0], g.where[1]]
 
     unrolled = max(n for n in range(1, 9) if g.taps[0] % n == 0)
-    tile = (sums_of(x.dtype), part, unrolled, _ROWS, *widths_of(g))
-    constants = (*g.first, g.stride, g.dilation, g.taps, is_by_input, *tile)
-    views = (each_image, each_line, each_kernel, None, to_image)
+    rows = rows_of(outer)
+    tile = (sums_of(x.dtype), part, unrolled, rows, *widths_of(g))
+    how = g.stride, g.dilation, g.taps, channels, is_by_input
+    views = (each_image, each_line, each_group, None, to_image)
     grid = (cdiv(height, part), images, 1)
-    launch = Launch(depthwise, views, (), grid, constants)
-    return Step(launch, (x, x, weight, bias, made))
+    launch = Launch(direct, views, (), grid, (*g.first, *how, *tile))
+    return [*steps, Step(launch, (x, x, weight, bias, made))]
