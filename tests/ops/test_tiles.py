@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import product
+
 import pytest
 
 from xetl.language.dtypes import DType, bf16, f16, i8
@@ -85,6 +89,39 @@ def test_where_the_cores_are_busy_k_is_left_whole(dtype: DType) -> None:
     for m, n, k in ((4096, 4096, 4096), (512, 512, 512), (16, 8192, 4096)):
         for gpu in GPUS.values():
             assert cut(m, n, k, gpu, dtype)[0].part == k
+
+
+SIDES = (64, 384, 640, 1280, 1792, 2560, 3072, 5120, 8192)
+MAX_1100 = Gpu(PVC.device, PVC.device.cards[1], 56)
+
+
+@pytest.mark.parametrize("gpu", [PVC, STACK, MAX_1100, BMG])
+def test_a_last_round_of_its_own_gains_little(gpu: Gpu) -> None:
+    """Stream-K: whole rounds of tiles, and the rest cut anew, in one launch.
+
+    What is left over is a strip of the result, cut by the same model; that there is no
+    second launch is taken for free.
+    """
+    gains: list[float] = []
+    for m, n, k in product(SIDES, SIDES, (1024, 4096, 16384)):
+        whole = Product(m, n, k, 1, bf16)
+        alone = seconds(whole, choose_device_tiles(whole, gpu), gpu)
+        gains += [alone / each for each in _in_two(whole, gpu)]
+    assert len(gains) > 100
+    assert max(gains) < 1.08
+
+
+def _in_two(whole: Product, gpu: Gpu) -> Iterator[float]:
+    """The times of whole rounds and the rest."""
+    for rows, columns in ((64, 64), (64, 128), (128, 128), (256, 256)):
+        tiles = DeviceTiles(rows, columns, whole.k)
+        programs, beside = whole.programs(tiles), -(-whole.n // columns)
+        kept = programs // gpu.cores * gpu.cores // beside * rows
+        if not 0 < kept < whole.m:
+            continue
+        rest = replace(whole, m=whole.m - kept)
+        cut = choose_device_tiles(rest, gpu)
+        yield seconds(replace(whole, m=kept), tiles, gpu) + seconds(rest, cut, gpu)
 
 
 def test_few_columns_are_no_wider_than_they_are() -> None:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.ir import Dialect
 from xdsl.passes import ModulePass
 
@@ -51,9 +51,9 @@ from xetl_xegpu.lowering.rotate_loops import RotateLoopsPass
 from xetl_xegpu.lowering.share_prefetches import SharePrefetchesPass
 from xetl_xegpu.lowering.split_barriers import SplitBarriersPass
 from xetl_xegpu.lowering.take_xegpu_text import TakeXegpuTextPass
-from xetl_xegpu.roofline.count import work_of
-from xetl_xegpu.roofline.model import expected
-from xetl_xegpu.simt import LANES, SIMT, FuncOp
+from xetl_xegpu.roofline.count import Work, work_of
+from xetl_xegpu.roofline.model import choose_walk, expected
+from xetl_xegpu.simt import LANES, SIMT, WALK, FuncOp
 
 DIALECTS: tuple[Dialect, ...] = (XeGPU, XeGPUExtensions, SIMT)
 
@@ -114,8 +114,7 @@ def build(module: ModuleOp, target: str) -> Artifact:
     arguments = recorded_arguments(module)
     grf = planned_registers(kernels, target)
     explain_plan(kernels)
-    device = find_device(target)
-    work = {"work": work_of(kernels[0], device)} if device.cards else {}
+    work = _planned_walk(kernels, target)
     programs = [emission.emit(_alone(each), target) for each in kernels]
     meta = {
         "stored": recorded_stored(module),
@@ -129,7 +128,7 @@ def build(module: ModuleOp, target: str) -> Artifact:
         ),
         "grf": grf,
         "needs": needs,
-        **work,
+        "work": work,
     }
     artifact = Artifact(b"".join(each.spirv for each in programs), meta)
     for each in expected(artifact, None, None)[:1]:
@@ -145,10 +144,30 @@ def _alone(kernel: FuncOp) -> ModuleOp:
 
 def text(module: ModuleOp, target: str, stage: str) -> str:
     """LLVM IR, SPIR-V or machine code of a module at stage ``lanes``."""
+    kernels = [op for op in module.ops if isinstance(op, FuncOp)]
+    _planned_walk(kernels, target)
     if stage == "asm":
         return _machine_code(module, target)
     show = emission.llvm_text if stage == "llvm" else emission.spirv_text
     return show(module, target)
+
+
+def _planned_walk(kernels: Sequence[FuncOp], target: str) -> Work:
+    """Say in which order programs count, if not as they start; what a kernel does.
+
+    Not the twin: it takes grids whose programs 32 bits do not count.
+    """
+    device = find_device(target)
+    if not device.cards:
+        return {}
+    kernel, work = kernels[0], work_of(kernels[0], device)
+    moves_blocks = ints_of(kernel.attributes.get(BLOCK_ARGUMENTS))
+    walk = choose_walk(work, device) if moves_blocks else 0
+    if walk:
+        kernel.attributes[WALK] = IntegerAttr(walk, 64)
+        text = f"{walk} programs along x, then the next along y: those that run at once"
+        remark(kernel, "walk", f"{text} share more of what they read")
+    return {**work, "walk": walk}
 
 
 def planned_registers(kernels: Sequence[FuncOp], target: str) -> int:

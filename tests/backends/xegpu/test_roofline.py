@@ -176,6 +176,45 @@ def test_numbers_are_evaluated_without_recursion() -> None:
 MAPS = [(8, 4), (4, 8), (16, 2), (2, 16), (32, 1)]
 
 
+SIDES = (4, 16, 64, 256)
+"""Tiles along m and n: up to 65536 elements."""
+
+
+@pytest.mark.parametrize("target", ["pvc", "bmg"])
+@pytest.mark.parametrize("dtype", ["bf16", "i8", "f32"])
+def test_no_walk_is_faster_than_the_chosen_one(target: str, dtype: str) -> None:
+    """As fast as if the second cache kept all; as programs start, up to 1.4 times."""
+    signature, options = BF16.replace("bf16", dtype), dict[str, Any]()
+    if dtype == "i8":
+        signature, options = signature.replace("f32", "i32"), {"SUM": i32}
+    device = find_device(target)
+    meta = gemm._found((signature,), options, target)[2].meta
+    gains = [1.0]
+    for card in device.cards:
+        best = replace(card, cache_bytes=1 << 60)
+        for m in SIDES:
+            for n in SIDES:
+                work = meta["work"]
+                size: dict[str, Any] = {"grid": (m, n, 1), "is_large": True}
+                walked = expect(work, device, card, **size)
+                whole = expect(work, device, best, **size)
+                started = expect({**work, "walk": 0}, device, card, **size)
+                assert walked.seconds <= 1.02 * whole.seconds
+                assert walked.seconds <= 1.02 * started.seconds
+                gains.append(started.seconds / walked.seconds)
+    # The vector units make f32 so slowly that memory never counts.
+    assert bool(meta["work"]["walk"]) == (dtype != "f32") == (max(gains) > 1.1)
+
+
+def test_only_kernels_that_share_along_both_axes_walk() -> None:
+    found = gemm._found((BF16,), {}, "pvc")[2].meta["work"]["walk"]
+    assert found > 1
+    said = [each.text for each in gemm.explain(BF16, target="pvc").remarks]
+    assert any(each.startswith(f"{found} programs along x") for each in said)
+    arrays = "f32[M,N] f32[M,N] f32[M,N] f64"
+    assert triad._found((arrays,), {}, "pvc")[2].meta["work"]["walk"] == 0
+
+
 @pytest.mark.slow
 def test_the_chosen_map_is_the_one_with_the_least_time() -> None:
     options: dict[str, Any] = {"AHEAD": 0, "grid": (16, 16, 1)}

@@ -66,6 +66,7 @@ class KernelEmitter(Emitter):
         pointed: the block message that must name its array by a pointer, if one must.
         payloads: those of block messages, by block of code, matrix and shape.
         spills: whether registers do not suffice.
+        walked: the numbers of the program along x and y, where these are computed.
     """
 
     device: Device = field(kw_only=True)
@@ -79,6 +80,14 @@ class KernelEmitter(Emitter):
     pointed: Operation | None = None
     payloads: dict[Any, Any] = field(default_factory=dict[Any, Any])
     spills: bool = False
+    walked: tuple[Value, ...] = ()
+
+    def program(self, axis: int) -> Value:
+        """The number of the program along x, y or z, i64."""
+        if axis < len(self.walked):
+            return self.walked[axis]
+        group = builtins.function("get_group_id", "ulong", "uint")
+        return self.call(group, [I32(axis)])
 
     def status_words(self) -> Value:
         """Where the status words are: memory that may be read at any time."""

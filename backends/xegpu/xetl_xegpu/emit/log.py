@@ -23,7 +23,6 @@ from xetl.errors import InternalError
 from xetl.runtime.log import FAILED, HEADER_WORDS, LOG_WORDS, make_entry
 from xetl.transforms.diagnostics import positions_of
 from xetl_xegpu import simt
-from xetl_xegpu.emit.builtins import function
 from xetl_xegpu.emit.emitter import GLOBAL, KernelEmitter, Table
 from xetl_xegpu.emit.memory import always
 from xetl_xegpu.emit.workgroup import allowed, fail, shuffle
@@ -164,10 +163,7 @@ def _word(em: KernelEmitter, record: Value, index: Value) -> Value:
 
 
 def _write_header(em: KernelEmitter, op: RecordOp, record: Value) -> None:
-    program = [
-        em.call(function("get_group_id", "ulong", "uint"), [I32(axis)])
-        for axis in range(3)
-    ]
+    program = map(em.program, range(3))
     for index, word in enumerate([constant(em.log_ids[op]), *program]):
         em.builder.store(word, _word(em, record, constant(index)), align=_WORD)
 

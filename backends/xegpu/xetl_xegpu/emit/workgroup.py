@@ -27,9 +27,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Attribute
 
 from xetl.codegen.arith import narrow, widen
+from xetl.codegen.division import or_one
 from xetl.codegen.emitter import Emit
 from xetl.codegen.types import I1, I16, I32, I64, Type, Value, is_narrow_float, ll
 from xetl.dialects.base import element_type
@@ -186,7 +188,10 @@ def own_bytes(kernel: simt.FuncOp) -> int:
 
 
 def begin(em: KernelEmitter, kernel: simt.FuncOp) -> None:
-    """Prepare for failures, if somebody may wait for who has failed."""
+    """Find the program; prepare for failures, if somebody may wait for who failed."""
+    rows = kernel.attributes.get(simt.WALK)
+    if isinstance(rows, IntegerAttr):
+        em.walked = _walked(em, rows.value.data)
     if not own_bytes(kernel):
         return
     b, name = em.builder, f"{kernel.sym_name.data}.dead"
@@ -200,6 +205,31 @@ def begin(em: KernelEmitter, kernel: simt.FuncOp) -> None:
     for turn in range(2):
         b.store(I32(0), _word(em, em.ending, I64(turn)), align=4)
     em.meet()
+
+
+def _walked(em: KernelEmitter, rows: int) -> tuple[Value, ...]:
+    """The numbers along x and y of the program that is this one in a walk by groups.
+
+    A group is ``rows`` programs along x (the last one may have fewer) and all along y.
+    Programs start with x, so these numbers count them; a launch sees that x times y
+    fits 32 bits.
+    """
+    b = em.builder
+
+    def ask(name: str, axis: int) -> Value:
+        return b.trunc(em.call(function(name, "ulong", "uint"), [I32(axis)]), I32)
+
+    wide, high = (ask("get_num_groups", axis) for axis in range(2))
+    number = b.add(b.mul(ask("get_group_id", 1), wide), ask("get_group_id", 0))
+    most = combine(em, "minui", I32(rows), wide)
+    in_group = b.mul(most, high)
+    group = b.udiv(number, or_one(b, in_group))
+    first = b.mul(group, most)
+    inside = b.sub(number, b.mul(group, in_group))
+    own = combine(em, "minui", most, b.sub(wide, first))
+    column = b.udiv(inside, or_one(b, own))
+    row = b.add(first, b.sub(inside, b.mul(column, own)))
+    return b.zext(row, I64), b.zext(column, I64)
 
 
 def _put(em: KernelEmitter, where: Value, value: int) -> None:
@@ -324,12 +354,13 @@ def _order(em: KernelEmitter, scope: str, memory: int) -> None:
     em.call(fence, [I32(_SCOPES[scope]), I32(_BOTH | memory)])
 
 
-def _of_dimension(name: str) -> Emit:
-    def emit(em: KernelEmitter, op: simt.GroupIdOp | simt.NumGroupsOp) -> None:
-        builtin = function(name, "ulong", "uint")
-        em.set(op.result, em.call(builtin, [I32(op.axis)]))
+def _group_id(em: KernelEmitter, op: simt.GroupIdOp) -> None:
+    em.set(op.result, em.program(op.axis))
 
-    return emit
+
+def _num_groups(em: KernelEmitter, op: simt.NumGroupsOp) -> None:
+    builtin = function("get_num_groups", "ulong", "uint")
+    em.set(op.result, em.call(builtin, [I32(op.axis)]))
 
 
 def _subgroup_id(em: KernelEmitter, op: simt.SubgroupIdOp) -> None:
@@ -353,8 +384,8 @@ TABLE: Table = {
     simt.BarrierWaitOp: _wait,
     simt.NamedBarrierOp: _named,
     simt.FenceOp: _fence,
-    simt.GroupIdOp: _of_dimension("get_group_id"),
-    simt.NumGroupsOp: _of_dimension("get_num_groups"),
+    simt.GroupIdOp: _group_id,
+    simt.NumGroupsOp: _num_groups,
     simt.SubgroupIdOp: _subgroup_id,
     simt.LaneIdOp: _lane_id,
     simt.ReturnOp: _return,

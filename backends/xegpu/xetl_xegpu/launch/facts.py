@@ -187,7 +187,7 @@ def _why_not(
     padded: Collection[int],
 ) -> str | None:
     if kernel.surfaces and not fits_messages(grid):
-        return f"{max(grid)} programs along an axis are more than {MOST_PROGRAMS}"
+        return f"a grid of {grid} has more programs than they count"
     for surface in kernel.surfaces:
         view = cast("ArrayView", args[surface.argument])
         # `rotate-loops` counts on it, and no message can say that a row has nothing.
@@ -200,7 +200,7 @@ def _why_not(
 
 def fits_messages(grid: Grid) -> bool:
     """Whether a kernel that moves blocks by messages may run so many programs."""
-    return max(grid) <= MOST_PROGRAMS
+    return max(grid) <= MOST_PROGRAMS and grid[0] * grid[1] < 1 << 32
 
 
 def why_no_surface(

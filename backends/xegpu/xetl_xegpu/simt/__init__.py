@@ -28,6 +28,7 @@ from xetl_xegpu.simt.memory_ops import LocalBaseOp as LocalBaseOp
 from xetl_xegpu.simt.memory_ops import StoreOp as StoreOp
 from xetl_xegpu.simt.program_ops import SPILLS as SPILLS
 from xetl_xegpu.simt.program_ops import SUBGROUP_SIZE as SUBGROUP_SIZE
+from xetl_xegpu.simt.program_ops import WALK as WALK
 from xetl_xegpu.simt.program_ops import AssertOp as AssertOp
 from xetl_xegpu.simt.program_ops import BarrierArriveOp as BarrierArriveOp
 from xetl_xegpu.simt.program_ops import BarrierOp as BarrierOp

@@ -52,6 +52,9 @@ DIMENSIONS = ("x", "y", "z")
 SPILLS = "xegpu.spills"
 """Of a kernel: a block with products needs more registers than there are."""
 
+WALK = "xegpu.walk"
+"""Of a kernel: so many programs along x take the same y one after the other."""
+
 
 class FuncOp(
     XetlOp, name="simt.func", traits=[IsolatedFromAbove(), SymbolOpInterface()]

@@ -23,10 +23,16 @@ HEAD = "subgroup_size = 16, slm_bytes = {slm}"
 
 
 def kernel(
-    name: str, arguments: str, body: str, *, lanes: int = 16, slm: int = 0
+    name: str,
+    arguments: str,
+    body: str,
+    *,
+    lanes: int = 16,
+    slm: int = 0,
+    more: str = "",
 ) -> str:
     """The text of a kernel; ``%status`` is its last argument."""
-    attributes = f"work_group = array<i64: {lanes}, 1, 1>, {HEAD.format(slm=slm)}"
+    attributes = f"work_group = array<i64: {lanes}, 1, 1>, {HEAD.format(slm=slm)}{more}"
     return f"""
     simt.func @{name}({arguments}, %status: i64) attributes {{{attributes}}} {{
       %on = arith.constant true

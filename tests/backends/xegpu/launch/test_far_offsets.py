@@ -80,7 +80,7 @@ def test_many_programs_take_the_kernel_without_messages(
     for programs, reason in (
         (2, ""),
         (2, ""),
-        (3, "3 programs along an axis"),
+        (3, "a grid of (1, 3, 1) has more programs"),
         (2, ""),
     ):
         a, b, c = arrays()
