@@ -224,18 +224,18 @@ def _target_of(device: Any) -> tuple[str, str]:
         return emulated, ""
     found = capabilities_of(device)
     if found.missing:
-        _warn_of_emulation(device.name.strip(), found)
+        _warn_of_emulation(device.name.strip(), device.driver_version, found)
         return emulated, str(found)
     return found.target, str(found)
 
 
-def _warn_of_emulation(name: str, found: Capabilities) -> None:
+def _warn_of_emulation(name: str, driver: str, found: Capabilities) -> None:
     """Once for each device: its facts are kept."""
     warnings.warn(
         f"`{name}` has no {found.missing[0]}, or its driver does not say so "
-        f"({found.source}): Intel's instructions are emulated, which is slow. `xetl "
-        "doctor --gpu` says what the driver reports; XETL_BACKEND=cpu runs on the "
-        "processor",
+        f"({found.source}): Intel's instructions are emulated, which is slow. If the "
+        f"driver {driver} is old, update it: `{failures.UPDATE}`. `xetl doctor --gpu` "
+        "says what it reports; XETL_BACKEND=cpu runs on the processor",
         EmulatedDeviceWarning,
         stacklevel=2,
     )

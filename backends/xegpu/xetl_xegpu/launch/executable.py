@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any, cast
 
 from xetl.backend import Argument, Artifact, Event, Place, QueuedExecutable
@@ -109,7 +110,8 @@ class XegpuExecutable(QueuedExecutable):
         try:
             event = where.queue.submit_async(built, words, everywhere, each)
         except dpctl().SyclKernelSubmitError:
-            raise failures.not_started(where.device.name, self.facts.name) from None
+            device, lanes = where.device.name, prod(kernel.lanes)
+            raise failures.not_started(device, self.facts.name, grid, lanes) from None
         return event, Known(built, kernel.lanes, words, status.show)
 
     def _status_of(self, kernel: KernelFacts, where: QueuePlace) -> StatusWords:
@@ -180,8 +182,9 @@ def _build(spirv: bytes, facts: CodeFacts, place: QueuePlace, options: str) -> A
     try:
         return program.create_program_from_spirv(place.queue, spirv, options)
     except program.SyclProgramCompilationError:
-        reason = "it was not compiled"
-        raise failures.refused(place.device.name, facts.name, reason) from None
+        device = place.device
+        driver = device.driver if device.is_gpu else None
+        raise failures.not_compiled(device.name, facts.name, driver) from None
 
 
 def _options(facts: CodeFacts, device: Device) -> str:

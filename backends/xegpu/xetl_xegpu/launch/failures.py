@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from math import prod
 
 from xetl.errors import LaunchError
 from xetl.opencl_driver import VARIABLE
@@ -70,9 +71,37 @@ def refused(device: str, kernel: str, reason: str) -> LaunchError:
     return LaunchError(problem, "X0832", _ASK_DRIVER)
 
 
-def not_started(device: str, kernel: str) -> LaunchError:
-    """The driver would not start a kernel; nothing was written."""
-    return refused(device, kernel, "it was not started")
+def not_compiled(device: str, kernel: str, driver: str | None) -> LaunchError:
+    """The driver, that of a GPU if its version is given, would not build a kernel."""
+    error = refused(device, kernel, "it was not compiled")
+    if driver is not None:
+        error.help = f"update the driver, which is {driver} (kernels are tested with "
+        error.help += f"Intel's compiler 26.27): `{UPDATE}`; {_ASK_DRIVER}"
+    return error
+
+
+UPDATE = "sudo apt-get install --only-upgrade libze-intel-gpu1 intel-opencl-icd"
+"""The command that brings Intel's newest drivers of GPUs."""
+
+
+def not_started(
+    device: str, kernel: str, grid: tuple[int, int, int], lanes: int
+) -> LaunchError:
+    """The driver would not start a grid of programs; nothing was written."""
+    programs = prod(grid)
+    if programs * lanes < _MOST_LANES:
+        return refused(device, kernel, "it was not started")
+    return LaunchError(
+        f"the grid {grid} is too large: device `{device}` does not start kernel "
+        f"`{kernel}` on {programs:,} programs of {lanes} lanes",
+        code="X0802",
+        help="let a program do more (larger tiles, a loop over some of them), or "
+        "launch parts of the grid one after the other",
+    )
+
+
+_MOST_LANES = 1 << 32
+"""Drivers may refuse as many."""
 
 
 def compiler_died(
@@ -91,8 +120,9 @@ def compiler_died(
         f"the compiler of {device} {end}; it was given kernel `{kernel}`",
         code="X0836",
         notes=[f"in a process of its own, as this was new to it: {shown}"],
-        help="update the driver, make tiles smaller, or run on the processor "
-        "(XETL_BACKEND=cpu); `xetl cache prune --all` forgets it, to try again",
+        help=f"update the driver (`{UPDATE}`), make tiles smaller, or run on the "
+        "processor (XETL_BACKEND=cpu); `xetl cache prune --all` forgets it, to try "
+        "again",
     )
 
 
@@ -120,7 +150,13 @@ def out_of_memory(device: str, size: int, use: str) -> LaunchError:
     """No room for the copy of an array, or for what a launch writes down."""
     problem = f"device `{device}` has no {size} bytes left for {use}"
     help_ = "free arrays on the device, or pass a part of the array at a time"
+    if size >= _RELAXED:
+        help_ = f"Level Zero gives less than 4 GB at once, unless {_RELAX} is set "
+        help_ += "before Python starts; or pass a part of the array at a time"
     return LaunchError(problem, "X0833", help_)
+
+
+_RELAXED, _RELAX = 1 << 32, "UR_L0_ENABLE_RELAXED_ALLOCATION_LIMITS=1"
 
 
 def freed(name: str, device: str) -> LaunchError:

@@ -132,7 +132,8 @@ class Shortcuts:
                     return keep_until_done(event)
                 event = queue.submit(kernel, words, where, local)
             except not_submitted:
-                raise failures.not_started(device.name, name) from None
+                grid, lanes = (gx, gy, gz), x * y * z
+                raise failures.not_started(device.name, name, grid, lanes) from None
             if event.execution_status is not complete:
                 wait_for(event, device, running(name))
             show()

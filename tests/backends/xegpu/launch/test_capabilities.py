@@ -20,7 +20,8 @@ ALL = " ".join(("cl_khr_fp64", *CAPABILITIES.values(), ""))
 
 
 def gpu(has_fp64: bool = True) -> Any:
-    return SimpleNamespace(is_gpu=True, name="Arc ", has_aspect_fp64=has_fp64)
+    aspects = {"has_aspect_fp64": has_fp64, "driver_version": "1.3"}
+    return SimpleNamespace(is_gpu=True, name="Arc ", **aspects)
 
 
 @pytest.fixture

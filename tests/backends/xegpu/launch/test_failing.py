@@ -12,7 +12,7 @@ from launched import counting, scale
 
 from xetl import xetile
 from xetl.errors import LaunchError
-from xetl_xegpu.launch import devices, events, places
+from xetl_xegpu.launch import devices, events, executable, first_builds, places
 
 
 def broken_queue(**methods: Any) -> Any:
@@ -147,6 +147,47 @@ def test_a_kernel_that_is_not_started(use: Any) -> None:
         error = failure(a, wait=wait)
         assert (error.code, error.notes) == ("X0832", ())
         assert "`scale`: it was not started" in error.message
+    assert np.array_equal(a, counting((16, 16)))
+
+
+def test_a_grid_that_the_driver_does_not_start(use: Any) -> None:
+    """Also of a call like an earlier one."""
+    use()
+    a = counting((16, 16))
+    launch(a, wait=True)
+    before = a.copy()
+    for wait in (True, False):
+        with pytest.raises(LaunchError, match="4,900,000,000 programs of 16") as caught:
+            scale[1, 70000, 70000](a, a, wait=wait)
+        assert caught.value.code == "X0802"
+        assert "the grid (1, 70000, 70000) is too large" in caught.value.message
+        assert "let a program do more" in (caught.value.help or "")
+    assert np.array_equal(a, before)
+
+
+def test_a_driver_that_is_too_old_for_a_program(
+    monkeypatch: pytest.MonkeyPatch, pretend: Any, use: Any
+) -> None:
+    """It is told to be updated, where it is one of a GPU."""
+    use()
+    program = devices.dpctl().program
+
+    def refuses(*args: Any) -> Any:
+        raise program.SyclProgramCompilationError("unknown instruction")
+
+    monkeypatch.setattr(program, "create_program_from_spirv", refuses)
+    monkeypatch.setattr(first_builds, "check", lambda *args: None)
+    a, helps = counting((16, 16)), list[str]()
+    for is_gpu in (False, True):
+        pretend(is_gpu=is_gpu, driver="1.3.27642")
+        monkeypatch.setattr(executable, "_built", {})
+        with pytest.raises(LaunchError, match="it was not compiled") as caught:
+            xetile.kernel(scale.fn)[1](a, a)
+        assert caught.value.code == "X0832"
+        helps.append(caught.value.help or "")
+    assert "update" not in helps[0]
+    assert "which is 1.3.27642" in helps[1]
+    assert "apt-get install --only-upgrade" in helps[1]
     assert np.array_equal(a, counting((16, 16)))
 
 

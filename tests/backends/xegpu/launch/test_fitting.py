@@ -11,7 +11,7 @@ from launched import aligned, counting, grid_of, scale
 
 from xetl import xetile
 from xetl.backend import Artifact
-from xetl.errors import EmulatedDeviceWarning, LaunchError
+from xetl.errors import CompileError, EmulatedDeviceWarning, LaunchError
 from xetl.language.signature import Signature
 from xetl.settings import config
 from xetl.xetile import wg_map
@@ -51,6 +51,24 @@ def test_what_the_device_lacks(pretend: Any) -> None:
         assert caught.value.code == "X0831"
         assert caught.value.help
     assert not c.any()
+
+
+@xetile.kernel
+def endless(A, C):
+    a = xetile.load_tile(xetile.init_tile(A, [0, 0], (2048, 2048)))
+    xetile.store_tile(a + a, xetile.init_tile(C, [0, 0], (2048, 2048)))
+
+
+def test_a_value_of_many_times_the_registers() -> None:
+    """Before minutes go by: each instruction moves a few rows of it."""
+    a = counting((16, 16))
+    with pytest.raises(CompileError, match="this value is too large") as caught:
+        endless[1](a, a)
+    error = caught.value
+    assert (error.code, error.function) == ("X0212", "endless")
+    assert "each of 32 subgroups has 524,288 bytes of it" in error.notes[0]
+    assert "256 x 256" in (error.help or "")
+    assert np.array_equal(a, counting((16, 16)))
 
 
 def test_code_for_another_device() -> None:
@@ -132,7 +150,7 @@ class FakeDevice:
         self.backend = SimpleNamespace(name=backend)
         self.is_gpu, self.is_cpu = kind == "gpu", kind == "cpu"
         self.name, self.number = f"{backend} {kind}", number
-        self.has_aspect_fp64 = has_fp64
+        self.has_aspect_fp64, self.driver_version = has_fp64, "1.3"
 
 
 def test_the_device_that_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,7 +207,9 @@ def test_a_gpu_that_is_emulated_is_a_warning(
     fake = SimpleNamespace(**{name: getattr(real, name) for name in fields})
     fake.name, fake.is_gpu, fake.is_cpu = "Arc A770 ", True, False
     fake.max_compute_units = 160
-    with pytest.warns(EmulatedDeviceWarning, match="`Arc A770` has no 2-D blocks, or"):
+    said = "`Arc A770` has no 2-D blocks, or.*driver 1.3 is old, update it: `sudo apt"
+    fake.driver_version = "1.3"
+    with pytest.warns(EmulatedDeviceWarning, match=said):
         found = devices.facts_of.__wrapped__(fake)
     assert found.cores == 20
 

@@ -10,6 +10,8 @@ from launched import counting, grid_of, scale
 
 from xetl.errors import LaunchError
 from xetl_xegpu.launch import devices
+from xetl_xegpu.launch.places import place_of
+from xetl_xegpu.launch.staging import allocated
 
 LAYOUTS = {
     "rows": lambda: counting((20, 40)),
@@ -83,3 +85,8 @@ def test_no_memory_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
         scale[1](a, c)
     assert caught.value.code == "X0833"
     assert np.array_equal(c, before)
+    assert "free arrays" in (caught.value.help or "")
+    place = place_of(devices.default_queue())
+    with pytest.raises(LaunchError, match="has no 5000000000 bytes left") as caught:
+        allocated("Device", 5_000_000_000, place, "a copy")
+    assert "RELAXED_ALLOCATION_LIMITS=1" in (caught.value.help or "")

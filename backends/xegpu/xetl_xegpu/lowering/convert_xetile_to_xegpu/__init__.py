@@ -16,6 +16,7 @@ Left alone: scalars.  The module names the device (`xetile.device`); a kernel ma
 from __future__ import annotations
 
 from functools import partial
+from math import prod
 
 from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, StringAttr, i64
 from xdsl.ir import Operation, SSAValue
@@ -25,9 +26,12 @@ from xetl.dialects.base import Index, ints_of
 from xetl.dialects.kinds_of_types import is_vector
 from xetl.dialects.upstream import gpu
 from xetl.dialects.upstream import xegpu as hints
+from xetl.dialects.upstream.elementwise import bit_width
 from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import AssertOp, PrintOp
+from xetl.errors import CompileError
 from xetl.ir.passes import Pass
+from xetl.transforms.diagnostics import DiagnosticEmitter, DiagnosticKind
 from xetl_xegpu import dialect as xegpu
 from xetl_xegpu.dialect.stage import set_launch_facts
 from xetl_xegpu.lowering.convert_xetile_to_xegpu import (
@@ -164,9 +168,34 @@ class ConvertXetileToXegpuPass(Pass):
             _convert(kernel, device)
 
 
+_MOST_FILES = 16
+_TOO_LARGE = DiagnosticKind(CompileError, "X0212", "X0212")
+
+
+def _check_sizes(c: Converter, device: Device) -> None:
+    """Refuse values of many times the registers: endless code, and all of it spills."""
+    file = device.registers[1] * device.register_bytes
+    for op in c.kernel.walk():
+        for type_ in (each.type for each in op.results if is_vector(each.type)):
+            size = prod(type_.get_shape()) * bit_width(type_.element_type) // 8
+            if size > _MOST_FILES * file:
+                raise DiagnosticEmitter(c.kernel).error(
+                    _TOO_LARGE,
+                    op,
+                    f"this value is too large for `{device.name}`",
+                    notes=[
+                        f"each of {c.subgroups} subgroups has {size:,} bytes of it, "
+                        f"and {file:,} bytes of registers"
+                    ],
+                    help="make tiles smaller, such as 256 x 256, and launch more "
+                    "programs",
+                )
+
+
 def _convert(kernel: gpu.FuncOp, device: Device) -> None:
     plan = Plan(kernel)
     c = Converter(kernel, device, plan, _RULES, elementwise.each_part, control.carried)
+    _check_sizes(c, device)
     old = list(kernel.body.block.ops)
     views.bind_arguments(c)
     c.run_all(old)
