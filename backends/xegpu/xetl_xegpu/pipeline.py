@@ -13,6 +13,8 @@ from xdsl.passes import ModulePass
 from xetl.backend import Artifact
 from xetl.devices import DEVICES, find_device
 from xetl.dialects.base import element_type, ints_of
+from xetl.dialects.upstream import vector
+from xetl.dialects.walk import operations_in
 from xetl.imports import import_whole
 from xetl.settings import config
 from xetl.transforms import device_pipeline
@@ -155,14 +157,17 @@ def text(module: ModuleOp, target: str, stage: str) -> str:
 def _planned_walk(kernels: Sequence[FuncOp], target: str) -> Work:
     """Say in which order programs count, if not as they start; what a kernel does.
 
-    Not the twin: it takes grids whose programs 32 bits do not count.
+    Not the twin: it takes grids whose programs 32 bits do not count. [measured] ocloc
+    26.27, bmg: who asks for the size of the grid takes 83 instructions a step of a GEMM
+    of bf16 with A transposed, else 82.
     """
     device = find_device(target)
     if not device.cards:
         return {}
     kernel, work = kernels[0], work_of(kernels[0], device)
     moves_blocks = ints_of(kernel.attributes.get(BLOCK_ARGUMENTS))
-    walk = choose_walk(work, device) if moves_blocks else 0
+    may_walk = moves_blocks and not operations_in(kernel, vector.ShuffleOp)
+    walk = choose_walk(work, device) if may_walk else 0
     if walk:
         kernel.attributes[WALK] = IntegerAttr(walk, 64)
         text = f"{walk} programs along x, then the next along y: those that run at once"
