@@ -31,6 +31,8 @@ _ASSUMPTIONS = (
     "addresses are of memory that the device reaches (USM); strides are in elements",
     "the global range is the grid times `work_group`, the local range `work_group`",
     "every element lies on a multiple of its size",
+    f"kernels that move blocks have at most {limits.MOST_PROGRAMS} programs along an"
+    " axis, and less than 2^32 along x and y",
     "arrays that are written share no memory with other arguments, nor their own"
     " elements with each other",
 )

@@ -43,6 +43,7 @@ def test_programs_for_arrays_that_fit_blocks_and_for_any(
     assert [each["file_ends_in"] for each in facts["kernels"]] == [".spv", ".any.spv"]
     assert facts["kernels"][0]["moves_by_blocks"] == ["A", "B", "C"]
     assert "multiples of 64 bytes" in facts["kernels"][0]["which_must"]
+    assert any("at most 2097152 programs" in each for each in facts["assumptions"])
     assert facts["kernels"][1]["moves_by_blocks"] == []
     assert facts["grf"] in (128, 256)
     for each in facts["kernels"]:
