@@ -270,7 +270,7 @@ def test_what_it_says_of_itself() -> None:
     assert caught.value.code == "X0805"
 
 
-@xetile.kernel
+@xetile.kernel(grid=lambda m: (cdiv(m.C.shape[1], 64),))
 def two_products(A, B, D, C):
     columns = xetile.program_id(0) * 64
     acc = xetile.zeros((64, 64), f32)
@@ -285,15 +285,36 @@ def two_products(A, B, D, C):
     xetile.store_tile(acc, xetile.init_tile(C, [0, columns], (64, 64)))
 
 
-def test_a_kernel_with_two_operands_keeps_one() -> None:
+def test_a_kernel_with_two_operands_keeps_both() -> None:
     a, b, d = small(64, 96), small(96, 128), small(96, 128, seed=1)
     first, second = prepack(b), prepack(d)
     c = np.empty((64, 128), np.float32)
+    expected = exact(a, b) + exact(a, d)
     for left, right in [(b, d), (first, d), (b, second), (first, second)] * 2:
-        two_products[2](a, left, right, c)
-        assert np.array_equal(c, exact(a, b) + exact(a, d))
-    assert len(copies(first)) == 1
-    assert not copies(second)
+        c[:] = 0
+        two_products(a, left, right, c)
+        assert np.array_equal(c, expected)
+    assert len(copies(first)) == len(copies(second)) == 1
+    assert not copies(first) & copies(second)
+    plan = two_products.bind(a, first, second, c)
+    one_of_them = two_products.bind(a, b, second, c)
+    b[:] = d[:] = 0  # which one must not do: what is packed stays as it was
+    for _ in range(2):
+        for run in (plan, lambda: two_products(a, first, second, c)):
+            c[:] = 0
+            run()
+            assert np.array_equal(c, expected)
+        one_of_them()
+        assert np.array_equal(c, exact(a, small(96, 128, seed=1)))
+
+
+def test_one_operand_of_two_products_and_operands_in_other_places() -> None:
+    a, b, d = small(64, 96), small(96, 128), small(96, 128, seed=1)
+    first, second = prepack(b), prepack(d)
+    c = np.empty((64, 128), np.float32)
+    for left, right in [(first, first), (first, second), (second, first)] * 3:
+        two_products(a, left, right, c)
+        assert np.array_equal(c, exact(a, left.array) + exact(a, right.array))
 
 
 def test_copies_and_pickles_keep_the_array() -> None:

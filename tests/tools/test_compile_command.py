@@ -218,7 +218,7 @@ def test_what_the_json_says(xetl: Any, tmp_path: Path) -> None:
     }
     assert facts["arguments"][2]["stored"]
     assert facts["constants"]["BM"] == "64"
-    assert facts["slots"] == {"A": 10, "B": 15, "C": 20}
+    assert facts["slots"] == {"A": 8, "B": 13, "C": 18}
     assert facts["needs"] == []
     assert any("share no memory" in each for each in facts["assumptions"])
 

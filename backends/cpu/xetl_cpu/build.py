@@ -1,6 +1,6 @@
 """From a lowered module to machine code: emit, optimise a little, assemble, flatten.
 
-``cpu.packed_memory`` says where the packed operand of a launch is: in the workspace,
+``cpu.packed_memory`` says where a packed operand of a launch is: in the workspace,
 unless the launch brings memory (`launch/workspace.py`).  What is brought starts
 with a header that says what was packed there, and how; unless that is exactly what this
 launch would pack, it is not used, and the kernel returns at once, before anything is
@@ -11,7 +11,7 @@ written:
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from xdsl.dialects.builtin import ModuleOp
 
@@ -24,8 +24,8 @@ from xetl_cpu.dialect import BarrierOp, FibersOp, PackedMemoryOp
 from xetl_cpu.emit import parallel
 from xetl_cpu.emit.emitter import KernelEmitter
 from xetl_cpu.emit.kernel import bytes_of, emit_kernel
-from xetl_cpu.launch.slots import PACKED, PACKED_BYTES, PACKED_STATE, WORKSPACE
-from xetl_cpu.launch.workspace import FILLED, HEADER_WORDS, NONE
+from xetl_cpu.launch.slots import PACKED, PACKED_WORDS, WORKSPACE
+from xetl_cpu.launch.workspace import FILLED, HEADER_WORDS, NONE, NUMBER_SHIFT
 from xetl_cpu.targets import Target, target_machine
 
 _HEADER = 8 * HEADER_WORDS
@@ -40,13 +40,14 @@ def _emit_packed_memory(em: KernelEmitter, op: PackedMemoryOp) -> None:
     element = memref_type(op.memory).element_type
     width = byte_width(element)
     size, own_size = (bytes_of(b, one, width) for one in (count, own_count))
-    brought = em.slot(PACKED, PTR)
-    state = em.slot(PACKED_STATE)
-    is_brought = b.icmp_signed("!=", state, NONE)
-    is_filled = b.icmp_signed("==", state, FILLED)
-    _use_what_is_brought(em, op, b.add(size, _HEADER), is_brought, is_filled)
+    brought = _brought(em)
+    is_brought = b.icmp_signed("!=", brought.state, NONE)
+    is_filled = b.icmp_signed("==", brought.state, FILLED)
+    needed = b.add(size, _HEADER)
+    _use_what_is_brought(em, op, needed, brought, is_brought, is_filled)
+    em.packed += 1
     inside = b.gep(em.slot(WORKSPACE, PTR), [em.used], source_etype=I8)
-    behind = b.gep(brought, [_HEADER], source_etype=I8)
+    behind = b.gep(brought.header, [_HEADER], source_etype=I8)
     address = b.select(is_brought, behind, inside)
     is_wanted = em.get(op.is_wanted)
     is_own = b.and_(is_wanted, b.not_(is_brought))
@@ -58,21 +59,46 @@ def _emit_packed_memory(em: KernelEmitter, op: PackedMemoryOp) -> None:
     em.set(op.is_own, is_own)
 
 
+class _Brought(NamedTuple):
+    """Memory of the launch for an operand; the state NONE: there is none."""
+
+    header: Value
+    size: Value
+    state: Value
+
+
+def _brought(em: KernelEmitter) -> _Brought:
+    """For the next operand in the launch's table."""
+    b = em.builder
+    table = em.slot(PACKED, PTR)
+    is_given = b.icmp_unsigned("!=", table, ll.Constant(PTR, None))
+    with b.either([constant(0)] * PACKED_WORDS, is_given, "brought") as branch:
+        first = em.packed * PACKED_WORDS
+        places = [b.word_at(table, first + i) for i in range(PACKED_WORDS)]
+        branch.values = [b.load(place, typ=I64, align=8) for place in places]
+    address, size, state = branch.results
+    return _Brought(b.inttoptr(address, PTR), size, state)
+
+
 def _use_what_is_brought(
     em: KernelEmitter,
     op: PackedMemoryOp,
     needed: Value,
+    brought: _Brought,
     is_brought: Value,
     is_filled: Value,
 ) -> None:
-    """Return ``-needed`` if it is too small or holds something else; set the header."""
+    """Return ``-needed`` if it is too small or holds something else; set the header.
+
+    The number of the operand is in it as well.
+    """
     b = em.builder
-    header = em.slot(PACKED, PTR)
+    header = brought.header
     names = "check", "compare", "write", "wrong", "done"
     check, compare, write, wrong, done = append_blocks(b, "packed", *names)
     b.cbranch(is_brought, check, done)
     b.position_at_end(check)
-    is_small = b.icmp_signed("<", em.slot(PACKED_BYTES), needed)
+    is_small = b.icmp_signed("<", brought.size, needed)
     large = b.append_basic_block("packed.large")
     b.cbranch(is_small, wrong, large)
     b.position_at_end(large)
@@ -88,7 +114,7 @@ def _use_what_is_brought(
         b.store(word, b.word_at(header, index), align=8)
     b.branch(done)
     b.position_at_end(wrong)
-    b.ret(b.neg(needed))
+    b.ret(b.neg(b.add(needed, em.packed << NUMBER_SHIFT)))
     b.position_at_end(done)
 
 

@@ -196,7 +196,7 @@ def build(module: ModuleOp, signature: Signature, target: str) -> Artifact:
     image = build_image(code, [KERNEL], IMPORTS)
     meta = {
         "stored": stored_arguments(module),
-        "packed": packed_argument(module),
+        "packed": packed_arguments(module),
         "target": target,
         "code_bytes": len(image.code),
         "slm_bytes": shared_bytes(module),
@@ -219,10 +219,9 @@ def stored_arguments(module: ModuleOp) -> list[int]:
     return list(ints_of(function.attributes[STORED]))
 
 
-def packed_argument(module: ModuleOp) -> int | None:
-    """Index of the argument that is packed before the programs run."""
-    found = operations_in(module, PackedMemoryOp)
-    return found[0].argument.value.data if found else None
+def packed_arguments(module: ModuleOp) -> list[int]:
+    """Index of the argument of each operand that launches may bring packed."""
+    return [op.argument.value.data for op in operations_in(module, PackedMemoryOp)]
 
 
 def dispatches(module: ModuleOp) -> list[list[int]]:

@@ -30,7 +30,7 @@ _NAMES = {
     "f8e4m3": "float8_e4m3fn", "f8e5m2": "float8_e5m2", "i1": "bool",
 }  # fmt: skip
 _CHECKED = re.compile(r"avx|fma|f16c|bmi|amx")
-_HEAD, _MOST_DIMS = 10, 3
+_HEAD, _MOST_DIMS = 8, 3
 _FIRST = 1 << 13
 
 _Kernel = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
@@ -244,7 +244,7 @@ class Kernel:
         needed = 0
         for _ in range(2):
             address, size = getattr(self._local, "workspace", (0, 0))
-            head = [pool, ours.threads, address, size, *grid, 0, 0, 0]
+            head = [pool, ours.threads, address, size, *grid, 0]
             slots = (ctypes.c_int64 * (_HEAD + len(words)))(*head, *words)
             needed = self._code(slots)
             if needed <= 0:

@@ -12,16 +12,16 @@ from xetl_cpu.image import Image, build_image
 llvm: Any = _llvm
 
 SCALE = """
-; C[i] = factor * A[i] for A: slots 7 (address), 8 (size), 9 (stride), C: 10, 11, 12
-; and the factor, a double, in slot 13.
+; C[i] = factor * A[i] for A: slots 8 (address), 9 (size), 10 (stride), C: 11, 12, 13
+; and the factor, a double, in slot 14.
 define i64 @xetl_kernel(ptr %slots) {
 entry:
-  %a.slot = getelementptr i64, ptr %slots, i64 10
-  %n.slot = getelementptr i64, ptr %slots, i64 11
-  %sa.slot = getelementptr i64, ptr %slots, i64 12
-  %c.slot = getelementptr i64, ptr %slots, i64 13
-  %sc.slot = getelementptr i64, ptr %slots, i64 15
-  %f.slot = getelementptr i64, ptr %slots, i64 16
+  %a.slot = getelementptr i64, ptr %slots, i64 8
+  %n.slot = getelementptr i64, ptr %slots, i64 9
+  %sa.slot = getelementptr i64, ptr %slots, i64 10
+  %c.slot = getelementptr i64, ptr %slots, i64 11
+  %sc.slot = getelementptr i64, ptr %slots, i64 13
+  %f.slot = getelementptr i64, ptr %slots, i64 14
   %a = load ptr, ptr %a.slot
   %n = load i64, ptr %n.slot
   %sa = load i64, ptr %sa.slot
@@ -61,7 +61,7 @@ define i64 @xetl_kernel(ptr %slots) {
   %dims = alloca i64
   %steps = alloca i64
   %t.slot = getelementptr i64, ptr %slots, i64 1
-  %a.slot = getelementptr i64, ptr %slots, i64 10
+  %a.slot = getelementptr i64, ptr %slots, i64 8
   %pool = load ptr, ptr %slots
   %threads = load i64, ptr %t.slot
   %array = load ptr, ptr %a.slot
@@ -87,7 +87,7 @@ SCRATCH = """
 define i64 @xetl_kernel(ptr %slots) {
   %w.slot = getelementptr i64, ptr %slots, i64 2
   %b.slot = getelementptr i64, ptr %slots, i64 3
-  %a.slot = getelementptr i64, ptr %slots, i64 10
+  %a.slot = getelementptr i64, ptr %slots, i64 8
   %w = load i64, ptr %w.slot
   %b = load i64, ptr %b.slot
   %array = load ptr, ptr %a.slot

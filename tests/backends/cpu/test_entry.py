@@ -34,9 +34,9 @@ SEEN = np.zeros(WORDS, np.int64)
 DUMP = """
 define i64 @xetl_kernel(ptr %slots) {
 entry:
-  %out.slot = getelementptr i64, ptr %slots, i64 10
+  %out.slot = getelementptr i64, ptr %slots, i64 8
   %out = load ptr, ptr %out.slot
-  %n.slot = getelementptr i64, ptr %slots, i64 11
+  %n.slot = getelementptr i64, ptr %slots, i64 9
   %n = load i64, ptr %n.slot
   br label %head
 head:
@@ -63,7 +63,7 @@ def parameters(count: int) -> Parameters:
 def dumping(values: list[Any], stored: set[int]) -> tuple[Any, Specialization, int]:
     """A kernel specialised for ``values``; its slots; the number of slots."""
     found = specialize(parameters(len(values) + 2), [SEEN.ctypes.data, 1, *values])
-    words = 12 + sum(
+    words = 10 + sum(
         1 + 2 * p.rank if isinstance(p, ArrayParam) else isinstance(p, ScalarParam)
         for p in found.signature.params[2:]
     )

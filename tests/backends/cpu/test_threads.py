@@ -284,7 +284,7 @@ print(*teams(), *running())
 WAITING = """
 define i64 @xetl_kernel(ptr %slots) {
 entry:
-  %slot = getelementptr i64, ptr %slots, i64 10
+  %slot = getelementptr i64, ptr %slots, i64 8
   %flag = load ptr, ptr %slot
   br label %wait
 wait:

@@ -23,6 +23,7 @@ class KernelEmitter(Emitter):
         target: what the code is for.
         slots: address of the slots; only in the kernel itself, not in its tasks.
         used: bytes of the workspace taken by allocations of the launch so far.
+        packed: how many operands that the launch may bring packed there were so far.
         scratch_bytes: size of one thread's scratch.
         scratch: address of this thread's scratch; only in tasks.
         thread: the number of the thread (only in tasks).
@@ -41,6 +42,7 @@ class KernelEmitter(Emitter):
     target: Target = field(kw_only=True)
     slots: Any = None
     used: Any = None
+    packed: int = 0
     scratch_bytes: int = 0
     scratch: Any = None
     thread: Any = None

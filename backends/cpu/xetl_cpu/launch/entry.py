@@ -33,7 +33,7 @@ from xetl_cpu.launch.entry_tensors import (
     note_written,
 )
 from xetl_cpu.launch.entry_writing import EntryCode, EntryParts, call_entry, emit_call
-from xetl_cpu.launch.slots import GRID, PACKED_STATE
+from xetl_cpu.launch.slots import GRID, PACKED
 from xetl_cpu.launch.tensor_words import NOTHING, P_RECORDS
 from xetl_cpu.llvm import I32, I64, PTR, VOID, const, ir
 from xetl_cpu.targets import find_target
@@ -268,7 +268,7 @@ def _emit_run(module: Any, parts: EntryParts) -> None:
     code.refuse_if(code.is_(given, ">", params))
     slots = code.alloca(I64, size=code.word(table, layout.T_SLOTS))
     ranges = code.alloca(I64, size=code.shl(params, 1))
-    code.put(slots, PACKED_STATE, 0)
+    code.put(slots, PACKED, 0)
     code.put(process, P_RECORDS, NOTHING)
     overflow = code.alloca(I32)
     for axis in range(3):

@@ -12,8 +12,6 @@ from xetl_cpu.launch import fastcall as layout
 from xetl_cpu.launch.slots import (
     GRID,
     PACKED,
-    PACKED_BYTES,
-    PACKED_STATE,
     POOL,
     THREADS,
     WORKSPACE,
@@ -124,14 +122,11 @@ def call_entry(code: EntryCode, table: Value, objects: Value, count: Value) -> V
     return code.call_at(run, I64, [table, objects, count])
 
 
-_PACKED = (PACKED, PACKED_BYTES, PACKED_STATE)
-
-
 def emit_call(module: Any) -> Any:
     """``i64 call(kernel, process, slots, short)``: slots of threads and workspace, run.
 
-    Those of packed memory are left alone if they say that there is some. Up to
-    ``short`` programs run with Python's lock held.
+    That of packed memory is left alone if it says that there is some. Up to ``short``
+    programs run with Python's lock held.
     """
     code = EntryCode(module, "call", I64, [I64, PTR, PTR, I64])
     kernel, process, slots, short = code.args
@@ -148,19 +143,15 @@ def emit_call(module: Any) -> Any:
     code.put(slots, THREADS, threads)
     code.put(slots, WORKSPACE, 0)
     code.put(slots, WORKSPACE_BYTES, 0)
-    brings = code.is_(code.word(slots, PACKED_STATE), "==", 0)
-    with code.if_then(brings):
-        for packed in _PACKED:
-            code.put(slots, packed, 0)
     key = code.trunc(code.word(process, layout.P_KEY), I32)
     pair = code.call_at(code.word(process, layout.P_GETSPECIFIC), PTR, [key])
     has_workspace = code.is_(code.ptrtoint(pair, I64), "!=", 0)
     with code.if_then(has_workspace):
         code.put(slots, WORKSPACE, code.word(pair, 0))
         code.put(slots, WORKSPACE_BYTES, code.word(pair, 1))
-    with code.if_then(code.and_(has_workspace, brings)):
-        for index, packed in enumerate(_PACKED):
-            code.put(slots, packed, code.word(pair, 2 + index))
+        own = code.word(slots, PACKED)
+        is_none = code.is_(own, "==", 0)
+        code.put(slots, PACKED, code.select(is_none, code.word(pair, 2), own))
     result = _new_word(code, 0)
     with code.if_else(is_long) as (unlocked, locked):
         with unlocked:

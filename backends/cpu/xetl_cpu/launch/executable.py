@@ -48,10 +48,11 @@ from xetl_cpu.launch.slots import (
 )
 from xetl_cpu.launch.threads import SERIAL, ThreadLayer, on_layer_lost, thread_layer
 from xetl_cpu.launch.workspace import (
+    Packed,
     Workspace,
     borrowed_workspace,
     fast_prepacked,
-    prepacked_argument,
+    prepacked_arguments,
     published_address,
     run_prepacked,
 )
@@ -190,7 +191,7 @@ class CpuExecutable(Executable):
         self._native = _Native(self._loaded[KERNEL])
         self.meta = meta
         self.signature = signature
-        self._packed: int | None = meta.get("packed")
+        self.packed = [Packed(argument) for argument in meta.get("packed", ())]
         self._slots = FIRST_ARGUMENT + sum(map(slots_of, signature.params))
 
     @property
@@ -222,12 +223,13 @@ class CpuExecutable(Executable):
 
     @property
     def fast_prepacked(self) -> Callable[..., int] | None:
-        """As `fast`, for calls in which the operand that is packed is a `Prepacked`."""
-        if self.fast is None or self._packed is None:
+        """As `fast`, for calls in which operands that are packed are `Prepacked`."""
+        if self.fast is None or not self.packed:
             return None
         params = self.signature.params
         runtime = [i for i, p in enumerate(params) if not isinstance(p, ConstParam)]
-        return fast_prepacked(self.fast, runtime[self._packed], self)
+        places = [runtime[each.argument] for each in self.packed]
+        return fast_prepacked(self.fast, places, self.packed)
 
     def numba_call(
         self, name: str, grid: tuple[int, int, int] | Callable[[Any], Any]
@@ -242,7 +244,7 @@ class CpuExecutable(Executable):
     def launch(self, grid: tuple[int, int, int], args: Sequence[Argument]) -> None:
         """Run the kernel on ``args`` (constants left out) and wait for it."""
         layer = SERIAL if self._is_sequential else thread_layer()
-        operand = prepacked_argument(args, self._packed)
+        operands = prepacked_arguments(args, self.packed)
         with borrowed_workspace() as workspace, layer.team() as threads:
             slots = self._filled_slots(layer, threads, workspace, grid, args)
             run = partial(self._run, slots, workspace)
@@ -250,10 +252,10 @@ class CpuExecutable(Executable):
             try:
                 if not self._is_sequential:
                     _publish(layer)
-                if operand is None:
-                    result = run()
+                if any(operands):
+                    result = run_prepacked(operands, self.packed, slots, run)
                 else:
-                    result = run_prepacked(operand, self, slots, run)
+                    result = run()
             finally:
                 _running.remove(slots)
             log = self.meta.get("log")

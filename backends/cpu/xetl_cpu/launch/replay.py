@@ -7,6 +7,7 @@ so its next call with such arrays differs in addresses only. A native entry
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
 from typing import Any, NamedTuple, cast
@@ -22,7 +23,7 @@ from xetl_cpu.launch import fastcall as layout
 from xetl_cpu.launch.executable import CpuExecutable, words_of
 from xetl_cpu.launch.slots import FIRST_ARGUMENT, GRID, PACKED
 from xetl_cpu.launch.tensor_words import P_TENSOR, find_torch
-from xetl_cpu.launch.workspace import FILLED, Pages
+from xetl_cpu.launch.workspace import NOTHING, kept_for, prepacked_arguments, table_of
 
 
 class _Operand(NamedTuple):
@@ -80,8 +81,9 @@ def make_replay(call: RecordedCall) -> Callable[..., Any] | None:
     patched = [None if i is None else numbers[i] for i in call.numbers]
     stored: set[int] = set()
     runs: list[int] = []
+    tables: list[object] = []
     for launch in call.launches:
-        words = _launch_words(launch, places, patched, stored)
+        words = _launch_words(launch, places, patched, stored, tables)
         if words is None:
             return None
         runs += words
@@ -89,7 +91,7 @@ def make_replay(call: RecordedCall) -> Callable[..., Any] | None:
     for i in places:
         is_new = layout.FRESH if i >= given else int(i in stored)
         records[i][layout.R_STORED] = is_new
-    return _builtin(call, objects, records, slot, runs)
+    return _builtin(call, objects, records, slot, runs, tables)
 
 
 def _builtin(
@@ -98,6 +100,7 @@ def _builtin(
     records: Sequence[list[int]],
     slots: int,
     runs: Sequence[int],
+    tables: Sequence[object],
 ) -> Callable[..., Any] | None:
     """The entry with a table of the call; see the layout in `fastcall`."""
     expected: list[int] = []
@@ -124,8 +127,7 @@ def _builtin(
     made = [id(each) for maker in makers for each in maker]
     words = [*flat, *expected, *made, *call.gives, *runs]
     constants = [value for value in objects if not isinstance(value, ArrayView)]
-    packed = [_packed(launch) for launch in call.launches]
-    keep = [launch.executable for launch in call.launches], constants, makers, packed
+    keep = [launch.executable for launch in call.launches], constants, makers, tables
     return layout.new_builtin(layout.REPLAY, header, words, keep)
 
 
@@ -134,19 +136,25 @@ def _launch_words(
     places: Mapping[int, _Operand],
     numbers: Sequence[int | None],
     stored: set[int],
+    tables: list[object],
 ) -> list[int] | None:
     """A launch as the table has it; None if it is not that plain.
 
-    Operands that it writes are added to ``stored``.
+    Operands that it writes are added to ``stored``, what it brings to ``tables``: that
+    has to live as long as the table, and so has the memory.
     """
     executable = launch.executable
     if not isinstance(executable, CpuExecutable) or not entry_table(executable.fast):
         return None
     words = [0] * FIRST_ARGUMENT
     words[GRID : GRID + 3] = launch.grid
-    memory = _packed(launch)
-    if memory is not None:
-        words[PACKED : PACKED + 3] = memory.address, memory.size, FILLED
+    operands = prepacked_arguments(launch.args, executable.packed)
+    if any(operands):
+        pairs = zip(operands, executable.packed)
+        brought = [kept_for(*pair) or NOTHING for pair in pairs]
+        table = table_of(brought)
+        words[PACKED] = ctypes.addressof(table)
+        tables += table, brought
     patches: list[int] = []
     fixed = len(launch.args) - len(numbers)
     for i, arg in enumerate(launch.args):
@@ -171,14 +179,6 @@ def _launch_words(
         *words,
         *patches,
     ]
-
-
-def _packed(launch: RecordedLaunch) -> Pages | None:
-    """Where an operand of a launch is packed, if it is a `Prepacked`."""
-    for arg in launch.args:
-        if isinstance(arg, ArrayView) and isinstance(arg.obj, Prepacked):
-            return arg.obj.kept.get(launch.executable)
-    return None
 
 
 def _find(arg: ArrayView, places: Mapping[int, _Operand]) -> int | None:

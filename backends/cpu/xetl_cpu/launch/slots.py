@@ -4,8 +4,12 @@ from xetl.language.signature import ArrayParam, ConstParam
 
 POOL, THREADS, WORKSPACE, WORKSPACE_BYTES = range(4)
 GRID = 4
-PACKED, PACKED_BYTES, PACKED_STATE = range(7, 10)
-FIRST_ARGUMENT = 10
+PACKED = 7
+FIRST_ARGUMENT = 8
+
+PACKED_WORDS = 3
+"""Of each operand that the kernel packs, in the table whose address is in the slot (0:
+none): address, bytes and state of the memory that the launch brings for it."""
 
 FORK, LOST = range(2)
 """Words of a pool: its function that forks and joins, and about how many nanoseconds

@@ -6,7 +6,7 @@ Pages of 4 KB cost a product from L3 13 to 24 % where page walks are nested in a
 machine (measured on silicon with AMX); huge ones 1 to 6 %.
 
 Packed operands outlive a launch, in memory for `xetl.prepacked.Prepacked`: a launch
-that is given such an operand brings the memory in which an earlier launch left it
+that is given such operands brings the memory in which an earlier launch left them
 packed; the kernel looks at what the memory says of itself and refuses anything else
 than it would have packed. Then other memory is tried, and at last a new one filled.
 """
@@ -16,13 +16,14 @@ from __future__ import annotations
 import ctypes
 import mmap
 import threading
-from collections.abc import Callable, Generator, Hashable, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, TypeAlias
 
 from xetl.backend import Argument, ArrayView
 from xetl.prepacked import Prepacked
-from xetl_cpu.launch.slots import PACKED, PACKED_BYTES, PACKED_STATE
+from xetl.records import record
+from xetl_cpu.launch.slots import PACKED
 
 _HUGE = 2 << 20
 """Bytes of a huge page of x86."""
@@ -65,7 +66,7 @@ def _create_key() -> int:
 
 KEY = _create_key()
 """The pthread key under which native code finds what a thread has for its launches: the
-address and the bytes of its workspace, then those of a packed operand and its state."""
+address and the bytes of its workspace, then the table of packed operands, or 0."""
 
 GETSPECIFIC = ctypes.cast(_libc.pthread_getspecific, ctypes.c_void_p).value or 0
 
@@ -97,7 +98,7 @@ class _Published:
 
     def __init__(self) -> None:
         self.workspace: Workspace | None = None
-        self.words = (ctypes.c_int64 * 5)()
+        self.words = (ctypes.c_int64 * 3)()
         # Native code may look at it as long as the thread lives, and a thread
         # that Python did not make can outlive this object: it is never freed.
         _immortal.append(self.words)
@@ -137,12 +138,6 @@ def published_address() -> int:
     return _published().words[0]
 
 
-def bring(address: int, size: int, state: int) -> None:
-    """Give the next native launches of this thread a packed operand; state 0: none."""
-    words = _published().words
-    words[2], words[3], words[4] = address, size, state
-
-
 _immortal: list[object] = []
 _local = threading.local()
 
@@ -162,6 +157,9 @@ NONE, FILL, FILLED = range(3)
 """What a launch brings: nothing (pack into the workspace), memory to pack into, memory
 in which the operand is packed."""
 
+NUMBER_SHIFT = 48
+"""A result that asks for bytes has the number of the operand above so many bits."""
+
 Slots: TypeAlias = "ctypes.Array[ctypes.c_int64]"
 
 _REFUSED = 1
@@ -171,103 +169,134 @@ _MOST = 8
 """Kernels for which one operand keeps memory."""
 
 
-def prepacked_argument(
-    args: Sequence[Argument], packed: int | None
-) -> Prepacked | None:
-    """What keeps the operand that a kernel packs.
+@record(eq=False)
+class Packed:
+    """An operand that a kernel packs: a key of what an argument keeps for it."""
+
+    argument: int
+
+
+Brought: TypeAlias = "tuple[Pages | None, int]"
+"""Memory for one operand, and its state."""
+
+NOTHING: Brought = (None, NONE)
+
+_TOO_SMALL: Brought = (None, FILL)
+"""By which a kernel says how much it needs."""
+
+
+def table_of(brought: Sequence[Brought]) -> Slots:
+    """What a launch brings, for each operand that its kernel packs."""
+    words: list[int] = []
+    for memory, state in brought:
+        place = (0, 0) if memory is None else (memory.address, memory.size)
+        words += *place, state
+    return (ctypes.c_int64 * len(words))(*words)
+
+
+def kept_for(operand: Prepacked | None, packed: Packed) -> Brought | None:
+    """What is packed already for a launch; None: it has to be packed first."""
+    if operand is None:
+        return NOTHING
+    memory = operand.kept.get(packed)
+    return None if memory is None else (memory, FILLED)
+
+
+def prepacked_arguments(
+    args: Sequence[Argument], packed: Sequence[Packed]
+) -> list[Prepacked | None]:
+    """What keeps each operand that a kernel packs; None: nothing does.
 
     Args:
         args: of the launch.
-        packed: which of them the kernel packs.
+        packed: what the kernel packs.
     """
-    if packed is None:
-        return None
-    arg = args[packed]
-    if isinstance(arg, ArrayView) and isinstance(arg.obj, Prepacked):
-        return arg.obj
-    return None
+    found = [args[each.argument] for each in packed]
+    objects = [arg.obj if isinstance(arg, ArrayView) else None for arg in found]
+    return [obj if isinstance(obj, Prepacked) else None for obj in objects]
 
 
 def fast_prepacked(
-    fast: Callable[..., int], place: int, kernel: Hashable
+    fast: Callable[..., int], places: Sequence[int], packed: Sequence[Packed]
 ) -> Callable[..., int]:
-    """A native entry for calls whose operand is prepacked, and packed already.
+    """A native entry for calls whose operands are prepacked, and packed already.
 
     Args:
         fast: the entry for arrays (`xetl.backend.Executable.fast`).
-        place: of the parameter that ``kernel`` packs.
-        kernel: who it is packed for.
+        places: of the parameters that the kernel packs.
+        packed: for each, what it packs.
     """
-    place += 3  # behind the grid
+    pairs = [(3 + place, each) for place, each in zip(places, packed)]  # after the grid
 
     def run(*args: Any) -> int:
-        operand = args[place] if place < len(args) else None
-        if type(operand) is not Prepacked:
-            return _REFUSED
-        memory = operand.kept.get(kernel)
-        if memory is None:
-            return _REFUSED
-        bring(memory.address, memory.size, FILLED)
+        all_brought: list[Brought] = []
+        arrays = list(args)
+        for place, each in pairs:
+            given = args[place] if place < len(args) else None
+            operand = given if type(given) is Prepacked else None
+            brought = kept_for(operand, each)
+            if brought is None:
+                return _REFUSED
+            all_brought.append(brought)
+            if operand is not None:
+                arrays[place] = operand.array
+        table = table_of(all_brought)
+        words = _published().words
+        words[2] = ctypes.addressof(table)
         try:
-            return fast(*args[:place], operand.array, *args[place + 1 :])
+            return fast(*arrays)
         finally:
-            bring(0, 0, NONE)
+            words[2] = 0
 
     return run
 
 
 def run_prepacked(
-    operand: Prepacked,
-    kernel: Hashable,
+    operands: Sequence[Prepacked | None],
+    packed: Sequence[Packed],
     slots: Slots,
     run: Callable[[], int],
 ) -> int:
-    """Run a kernel with what there is of the operand, or what it makes of it now.
+    """Run a kernel with what there is of the operands, or what it makes of them now.
 
     Args:
-        operand: what the kernel packs.
-        kernel: who it is packed for.
-        slots: of the launch; those of packed memory are filled here.
+        operands: what the kernel packs.
+        packed: for whom.
+        slots: of the launch; that of packed memory is filled here.
         run: calls the kernel; a negative result is the bytes of packed memory that it
-            needs, and nothing was written.
+            needs, and the number of the operand; then nothing was written.
     """
-    memory = operand.kept.get(kernel)
-    if memory is not None:
-        result = _run_with(memory, FILLED, slots, run)
+    choices = [_choices(*pair) for pair in zip(operands, packed)]
+    brought = [next(each) for each in choices]
+    while True:
+        table = table_of(brought)
+        slots[PACKED] = ctypes.addressof(table)
+        result = run()
         if result >= 0:
-            return result
-    with operand.lock.held():
-        for other in set(operand.kept.values()):
-            result = _run_with(other, FILLED, slots, run)
-            if result >= 0:
-                operand.kept[kernel] = other
-                return result
-        return _fill(operand, kernel, slots, run)
-
-
-def _fill(
-    operand: Prepacked,
-    kernel: Hashable,
-    slots: Slots,
-    run: Callable[[], int],
-) -> int:
-    needed = -_run_with(None, FILL, slots, run)
-    memory = Pages(needed)
-    result = _run_with(memory, FILL, slots, run)
-    if result == 0:
-        if len(operand.kept) >= _MOST:
-            operand.kept.clear()
-        operand.kept[kernel] = memory
+            break
+        number, needed = divmod(-result, 1 << NUMBER_SHIFT)
+        is_new = brought[number] == _TOO_SMALL
+        brought[number] = (Pages(needed), FILL) if is_new else next(choices[number])
+    for operand, each, (memory, _) in zip(operands, packed, brought):
+        if operand is not None and result == 0:
+            _keep(operand, each, memory)
     return result
 
 
-def _run_with(
-    memory: Pages | None,
-    state: int,
-    slots: Slots,
-    run: Callable[[], int],
-) -> int:
-    slots[PACKED] = 0 if memory is None else memory.address
-    slots[PACKED_BYTES] = 0 if memory is None else memory.size
-    slots[PACKED_STATE] = state
-    return run()
+def _choices(operand: Prepacked | None, packed: Packed) -> Iterator[Brought]:
+    """What a launch could bring, the likeliest first."""
+    if operand is None:
+        yield NOTHING
+        return
+    with operand.lock.held():
+        usual = operand.kept.get(packed)
+        others = set(operand.kept.values()) - {usual}
+    yield from ((one, FILLED) for one in (usual, *others) if one is not None)
+    yield _TOO_SMALL
+
+
+def _keep(operand: Prepacked, packed: Packed, memory: Pages | None) -> None:
+    with operand.lock.held():
+        if packed not in operand.kept and len(operand.kept) >= _MOST:
+            operand.kept.clear()
+        operand.kept[packed] = memory

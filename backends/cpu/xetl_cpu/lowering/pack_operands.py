@@ -12,8 +12,7 @@ After::
     scf.parallel (%x, %y) { xsmm.brgemm(...) packed (%packed, tile %y) }
 
 A launch may bring that memory with the operand in it; then there are no tiles to pack.
-One operand, the first that is part of an argument, has this; the memory of others is a
-`memref.alloc`.
+Operands that are no part of an argument cannot be brought: theirs is a `memref.alloc`.
 
 Tiles may also be counted by a loop in the program (attention's keys), and so may the
 parts of k (its values). Where one axis of the grid chooses the matrix (``X[b]``, a
@@ -51,13 +50,7 @@ from xetl.ir.passes import Pass
 from xetl.records import record
 from xetl.transforms.cse import merge_equal
 from xetl.transforms.diagnostics import remark
-from xetl_cpu.dialect import (
-    BrgemmTileOp,
-    PackedMemoryOp,
-    ThreadCountOp,
-    element_attribute,
-    pack,
-)
+from xetl_cpu.dialect import BrgemmTileOp, ThreadCountOp, element_attribute, pack
 from xetl_cpu.lowering.loops.state import Matrix, matrix_of, reinterpret, static_strides
 from xetl_cpu.lowering.packing.panels import (
     Packing,
@@ -91,7 +84,6 @@ class PackOperandsPass(Pass):
 
 def _pack_for_programs(function: func.FuncOp, machine: Machine) -> None:
     """Pack before each loop over programs what many of them read."""
-    may_bring = True
     for loop in operations_in(function, scf.ParallelOp):
         copies = _copies(loop)
         packings = _plans(loop)
@@ -103,15 +95,7 @@ def _pack_for_programs(function: func.FuncOp, machine: Machine) -> None:
         for packing in packings:
             matrices = size if packing in batched else 1
             is_shared = any(one.shared is packing for one in packings)
-            reserve(
-                packing,
-                matrices,
-                may_bring=may_bring,
-                most_by_thread=0 if is_shared else machine.l2.size // 2,
-            )
-            assert packing.buffer is not None
-            is_brought = isinstance(packing.buffer.owner, PackedMemoryOp)
-            may_bring = may_bring and not is_brought
+            reserve(packing, matrices, 0 if is_shared else machine.l2.size // 2)
         group = None if axis is None else form_groups(loop, axis, size)
         ahead = Builder.before(loop) if group is None else group.ahead
         for copy in copies:

@@ -135,12 +135,13 @@ func.func @other_columns(%A: !matrix, %B: !matrix, %C: memref<?x?xf32, strided<[
   func.return
 }
 
-// One operand may be brought: the memory of the second is always of the launch.
+// Both operands may be brought.
 // CHECK-LABEL: @two_operands
 // CHECK:       %packed, %is_missing, %is_there, %is_own = "cpu.packed_memory"
 // CHECK-SAME:  argument = 1 : i64
-// CHECK-NOT:   cpu.packed_memory
-// CHECK:       %packed_1 = memref.alloc
+// CHECK:       %packed_1, %is_missing_1, %is_there_1, %is_own_1 = "cpu.packed_memory"
+// CHECK-SAME:  argument = 2 : i64
+// CHECK-NOT:   memref.alloc
 func.func @two_operands(%A: !matrix, %B: !matrix, %D: !matrix, %C: memref<?x?xf32, strided<[?, 1]>>, %m: index, %n: index, %gx: index, %gy: index) attributes {xetile.alias_groups = array<i64: -1, -1, -1, -1, -1, -1>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index

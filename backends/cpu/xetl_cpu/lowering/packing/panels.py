@@ -175,9 +175,7 @@ def _most_tiles(
     return build.plus(build.ceil_divided(size, extent), 1)
 
 
-def reserve(
-    packing: Packing, matrices: Index, *, may_bring: bool, most_by_thread: int
-) -> None:
+def reserve(packing: Packing, matrices: Index, most_by_thread: int) -> None:
     """Memory for so many matrices, which the launch may bring if it is an argument.
 
     ``most_by_thread``: bytes of a tile that threads pack each for itself; 0: none.
@@ -198,7 +196,7 @@ def reserve(
         of_threads = build.times(build.insert(ThreadCountOp()), each)
         own_size = build.select(is_better, of_threads, size)
     is_wanted = _many_share(packing, build) if plan.may_be_brought() else None
-    argument = plan.argument() if may_bring and plan.may_be_brought() else None
+    argument = plan.argument() if plan.may_be_brought() else None
     if argument is None:
         packing.is_missing = packing.is_there = is_own = is_wanted
         if is_wanted is not None:
