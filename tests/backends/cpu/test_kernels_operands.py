@@ -127,6 +127,25 @@ def test_a_product_that_nobody_reads() -> None:
     np.testing.assert_array_equal(c, 1)
 
 
+@pytest.mark.parametrize(
+    ("rows", "columns", "computed"),
+    [(4, 48, {"a"}), (8, 48, {"a", "b"}), (48, 8, {"a", "b"}), (48, 4, {"b"})],
+)
+def test_what_few_rows_multiply_is_not_computed_ahead(
+    rows: int, columns: int, computed: set[str]
+) -> None:
+    rng = np.random.default_rng(0)
+    a, b = small_integers(rng, 70, 64), small_integers(rng, 75, 64, dtype=np.float16)
+    sizes = {"BM": rows, "BN": columns, "BK": 32}
+    grid = -(-70 // rows), -(-75 // columns)
+    c = np.zeros((70, 75), np.float32)
+    out = launch(padded, grid, a, b, c, **sizes)[2]
+    same(out, (np.maximum(a, -2) + 1) @ (b.astype(np.float32).T + 1))
+    report = str(padded.explain(a, b, c, **sizes))
+    found = {name for name in "ab" if f"{name} is computed once" in report}
+    assert found == computed
+
+
 def test_the_report_says_so() -> None:
     a, b = np.ones((64, 64), np.float32), np.ones((64, 64), np.int8)
     row, c = np.ones(64, np.float32), np.ones((64, 64), np.float32)
