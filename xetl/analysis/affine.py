@@ -63,10 +63,27 @@ def is_non_negative(
         return any(is_non_negative(each, is_size) for each in op.operands)
     if isinstance(op, arith.SelectOp):
         return all(is_non_negative(each, is_size) for each in op.operands[1:])
+    divisor = divisor_of(value)
+    if divisor is not None:
+        return is_non_negative(divisor, is_size)
     return isinstance(op, _NEVER_NEGATIVE) or (
         isinstance(op, _KEEPS_SIGN)
         and all(is_non_negative(each, is_size) for each in op.operands)
     )
+
+
+def divisor_of(remainder: SSAValue) -> SSAValue | None:
+    """``c`` where the value is ``x - x // c * c``, which has the sign of ``c``."""
+    op = remainder.owner
+    product = op.rhs.owner if isinstance(op, arith.SubiOp) else None
+    quotient = product.lhs.owner if isinstance(product, arith.MuliOp) else None
+    if not isinstance(quotient, arith.FloordivsiOp):
+        return None
+    assert isinstance(op, arith.SubiOp)
+    assert isinstance(product, arith.MuliOp)
+    by, divisor = quotient.rhs, product.rhs
+    is_one = by is divisor or constant_index(by) == constant_index(divisor) is not None
+    return divisor if is_one and quotient.lhs is op.lhs else None
 
 
 # Factors ----------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
+from xetl.analysis.affine import divisor_of
 from xetl.dialects.base import Index
 from xetl.dialects.memref_layout import constant_index
 from xetl.dialects.upstream import arith, gpu, scf
@@ -89,8 +90,9 @@ class Ranges:
             return Range(constant, constant)
         if isinstance(op, gpu.SubgroupIdOp):
             return Range(0, self._subgroups - 1)
-        divisor = _divisor(op) if isinstance(op, arith.SubiOp) else None
-        return None if divisor is None else Range(0, divisor - 1)
+        divisor = divisor_of(value)
+        most = None if divisor is None else constant_index(divisor)
+        return Range(0, most - 1) if most is not None and most > 0 else None
 
     def _computed(self, value: SSAValue) -> Range | None:
         op = value.owner
@@ -134,17 +136,6 @@ _BINARY = (
     *(arith.FloordivsiOp, arith.MinsiOp, arith.MaxsiOp, arith.ShrsiOp),
     arith.MinuiOp,
 )
-
-
-def _divisor(op: Operation) -> int | None:
-    """``c`` of ``x - x // c * c``, what is left of x, if it is positive."""
-    x, product = op.operands[0], op.operands[1].owner
-    if not isinstance(product, arith.MuliOp):
-        return None
-    quotient, c = product.lhs.owner, constant_index(product.rhs)
-    if not isinstance(quotient, arith.FloordivsiOp) or quotient.lhs is not x:
-        return None
-    return c if c is not None and constant_index(quotient.rhs) == c > 0 else None
 
 
 def _is_exact(range_: Range) -> bool:

@@ -77,10 +77,65 @@ def test_tiles_before_and_behind_the_matrices():
 @pytest.mark.parametrize("kernel", [by_rows, grouped, persistent, before_and_behind])
 def test_they_are_raised_packed_once_and_stored_from_registers(kernel):
     a, b, c = operands(256, 240, 64)
-    text = str(kernel.explain(a, b, c, **TILE))
+    text = str(kernel.explain(a, b, c, **TILE | {"BM": 64}))
     assert "the loop over k is one batch-reduce GEMM" in text
     assert "b is packed once, before the programs run" in text
     assert "the result is stored from registers" in text
+
+
+@xetile.kernel
+def by_columns(A, B, C, BM: constexpr, BN: constexpr, BK: constexpr):
+    number, down = xetile.program_id(1), cdiv(C.shape[0], BM)
+    product(A, B, C, number % down * BM, number // down * BN, BM, BN, BK)
+
+
+@xetile.kernel
+def told(A, B, C, across, BM: constexpr, BN: constexpr, BK: constexpr):
+    number = xetile.program_id(0)
+    product(A, B, C, number // across * BM, number % across * BN, BM, BN, BK)
+
+
+@xetile.kernel
+def eight_across(A, B, C, BM: constexpr, BN: constexpr, BK: constexpr):
+    number = xetile.program_id(0)
+    product(A, B, C, number // 8 * BM, number % 8 * BN, BM, BN, BK)
+
+
+@xetile.kernel
+def numbered(A, B, C, Numbers, BM: constexpr, BN: constexpr, BK: constexpr):
+    """Programs that may not become one: each stores what no other does."""
+    number, across = xetile.program_id(0), cdiv(C.shape[1], BN)
+    product(A, B, C, number // across * BM, number % across * BN, BM, BN, BK)
+    one = xetile.full((1, 1), 1.0, f32)
+    xetile.store_tile(one, xetile.init_tile(Numbers, [number, -number], (1, 1)))
+
+
+SMALL = {"BM": 16, "BN": 16, "BK": 16}
+
+
+@pytest.mark.parametrize("kernel", [by_rows, by_columns, eight_across])
+@pytest.mark.parametrize("shape", [(16, 512, 40), (40, 496, 16), (500, 128, 33)])
+@pytest.mark.parametrize("more", [0, 8, 9])
+def test_neighbours_become_tasks(kernel, shape, more):
+    a, b, c = operands(*shape)
+    programs = -(-c.shape[0] // 16) * -(-c.shape[1] // 16) + more
+    grid = (1, programs) if kernel is by_columns else programs
+    *_, got = agree(kernel, grid, a, b, c, **SMALL)
+    assert kernel is eight_across or np.array_equal(got, a @ b)
+    text = str(kernel.explain(a, b, c, **SMALL))
+    assert kernel is by_columns or "programs run as one" in text
+
+
+@pytest.mark.parametrize("across", [32, 8, 3, 1, 0, -1, -4])
+def test_a_divisor_that_nobody_knows(across):
+    a, b, c = operands(64, 512, 40)
+    agree(told, 128, a, b, c, across, **SMALL)
+
+
+def test_programs_that_differ_by_more_than_their_place():
+    a, b, c = operands(16, 512, 40)
+    *_, got, _ = agree(numbered, 32, a, b, c, np.zeros((40, 40), np.float32), **SMALL)
+    assert np.array_equal(got, a @ b)
 
 
 @xetile.kernel

@@ -40,7 +40,8 @@ x 4096 in f32 by 512 columns: 12 GB/s, by 4096: 27 GB/s, one core of Zen 4).
 Columns come first, then rows. How many programs a task has is known at run time; the
 tile is of the most there may be, and ends earlier. The columns that are read are then
 ``min(%cols, %stride)``: by this ``plan-gemm`` and ``pack-operands`` know the task's
-width.
+width. Where a program's place is ``%x % %tiles``, a task has a power of two of programs
+that divides ``%tiles`` and the grid, and is at ``%t % (%tiles / %some)``.
 
 Before: ``plan-gemm``, whose numbers are then those of the task.  Left alone: programs
 that do anything else than computing each column (or row) of their tiles from the same
@@ -56,7 +57,7 @@ from math import prod
 from typing import NamedTuple
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import BlockArgument
+from xdsl.ir import BlockArgument, SSAValue
 
 from xetl.codegen.types import byte_width
 from xetl.dialects.base import Index
@@ -67,6 +68,7 @@ from xetl.ir.builder import Builder
 from xetl.ir.passes import Pass
 from xetl.transforms.diagnostics import remark
 from xetl_cpu.dialect import BrgemmTileOp, ThreadCountOp, element_name
+from xetl_cpu.lowering.computed_places import divide_grid, remainders
 from xetl_cpu.lowering.slices import Slices, shape_of, spread
 from xetl_cpu.lowering.tiles import way_to_store
 from xetl_cpu.microkernels.blocking import LOW_ROWS, SKINNY_ROWS
@@ -114,7 +116,7 @@ class GrowTilesPass(Pass):
                     _grow(loop, number)
 
 
-def _follow(loop: scf.ParallelOp, number: BlockArgument) -> Slices | None:
+def _follow(loop: scf.ParallelOp, number: SSAValue) -> Slices | None:
     """What of a program belongs to its number, if programs can become one."""
     slices = Slices(number)
     body = [op for op in loop.body.block.ops if not isinstance(op, scf.ReduceOp)]
@@ -155,7 +157,8 @@ def _make_tasks(loop: scf.ParallelOp, target: Target) -> None:
     """Along the columns of products, then along the rows."""
     most = 1
     for dim in (-1, -2):
-        for number in loop.body.block.args:
+        computed = {each.place: each for each in remainders(loop)}
+        for number in (*loop.body.block.args, *computed):
             slices = _follow(loop, number)
             if slices is None or {*slices.products.values()} != {dim}:
                 continue
@@ -163,7 +166,10 @@ def _make_tasks(loop: scf.ParallelOp, target: Target) -> None:
             if how.most > 1:
                 most *= how.most
                 slices.grow(how.most)
-                spread(loop, number, slices, _share(loop, how))
+                some = _share(loop, how)
+                if number in computed:
+                    some = divide_grid(loop, computed[number], some, how.most)
+                spread(loop, number, slices, some)
     for product in operations_in(loop, BrgemmTileOp) if most > 1 else ():
         text = f"up to {most} programs run as one, with a larger tile"
         remark(product, "programs", text)

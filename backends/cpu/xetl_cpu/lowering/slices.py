@@ -41,7 +41,7 @@ class Slices:
         products: of tiles, and stores; with each, its dimension.
     """
 
-    def __init__(self, number: BlockArgument) -> None:
+    def __init__(self, number: SSAValue) -> None:
         self.first, self.extent = _starts(number)
         self.starts = set(self.first)
         self.dims: dict[SSAValue, int] = {}
@@ -269,26 +269,29 @@ def _repeated(
 
 
 def spread(
-    loop: scf.ParallelOp, number: BlockArgument, slices: Slices, times: Index
+    loop: scf.ParallelOp, number: SSAValue, slices: Slices, times: Index
 ) -> None:
     """Fewer programs, farther apart; they store nothing behind the last one.
 
     ``times``: programs that become one. If it is computed, each ends where the next
-    begins.
+    begins. Who computes ``number`` has divided the grid by it already.
     """
-    extent, at = slices.extent, len(loop.upper_bounds) + number.index
-    build = Builder.before(loop)
-    programs = loop.operands[at]
-    end = build.times(programs, extent)
-    loop.operands[at] = build.index(build.ceil_divided(programs, times))
+    extent, build = slices.extent, Builder.before(loop)
+    inner, end = Builder.after(number), None
+    if isinstance(number, BlockArgument):
+        at = len(loop.upper_bounds) + number.index
+        programs = loop.operands[at]
+        end = build.times(programs, extent)
+        loop.operands[at] = build.index(build.ceil_divided(programs, times))
+        inner = Builder(InsertPoint.at_start(loop.body.block))
     stride = build.index(build.times(times, extent))
-    inner = Builder(InsertPoint.at_start(loop.body.block))
     start = arith.MuliOp(number, stride)
     for each in slices.first:
         each.replace_uses_with_if(start.result, lambda use: use.operation is not start)
     inner.add(start)
-    if not isinstance(times, int):
-        end = inner.minimum(inner.plus(start.result, stride), end)
+    if end is None or not isinstance(times, int):
+        next_one = inner.plus(start.result, stride)
+        end = next_one if end is None else inner.minimum(next_one, end)
     for op in slices.rests:
         before = Builder.before(op)
         op.operands[0] = before.index(before.minimum(op.operands[0], end))

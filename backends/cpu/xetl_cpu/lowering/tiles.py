@@ -101,7 +101,7 @@ def origin(tile: SSAValue) -> InitTileOp | None:
     return owner if isinstance(owner, InitTileOp) else None
 
 
-def task_along_n(op: BrgemmTileOp) -> tuple[BlockArgument, SSAValue] | None:
+def task_along_n(op: BrgemmTileOp) -> tuple[SSAValue, SSAValue] | None:
     """The number of a task of several programs, and how many columns each task has.
 
     None: `grow-tiles` made none along n. Such a task begins at ``number * columns`` of
@@ -115,9 +115,7 @@ def task_along_n(op: BrgemmTileOp) -> tuple[BlockArgument, SSAValue] | None:
     if not isinstance(product, arith.MuliOp):
         return None
     number, columns = product.operands
-    if isinstance(number, BlockArgument) and columns in limit.operands:
-        return number, columns
-    return None
+    return (number, columns) if columns in limit.operands else None
 
 
 def is_streamable(tile: SSAValue) -> bool:

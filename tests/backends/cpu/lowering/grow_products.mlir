@@ -35,6 +35,45 @@ func.func @product(%A: !mat, %B: !mat, %C: !mat, %size: index, %gx: index, %gy: 
   func.return
 }
 
+// Places that are computed: a power of two of programs that divides both a row of tiles and the grid.
+// CHECK-LABEL: @computed
+// CHECK:       %[[BOTH:.*]] = arith.ori %gx, %across
+// CHECK:       %[[MOST:.*]] = arith.andi %[[BOTH]], %{{[0-9]+}}
+// CHECK:       arith.minsi %[[MOST]]
+// CHECK:       %[[SOME:.*]] = arith.maxsi
+// CHECK-NEXT:  %[[TASKS:.*]] = arith.divui %gx, %[[SOME]]
+// CHECK-NEXT:  %[[ACROSS:.*]] = arith.divui %across, %[[SOME]]
+// CHECK:       %[[STRIDE:.*]] = arith.muli %[[SOME]]
+// CHECK-NEXT:  scf.parallel (%x) = (%{{.*}}) to (%[[TASKS]])
+// CHECK:         %row = arith.floordivsi %x, %[[ACROSS]]
+// CHECK:         arith.muli %row, %[[ACROSS]]
+// CHECK-NEXT:    %rest = arith.subi %x
+// CHECK-NEXT:    %[[N:.*]] = arith.muli %rest, %[[STRIDE]]
+// CHECK:         xetile.init_tile %B[0, %[[N]]], {{.*}} !xetile.tile<32x512xf32>
+func.func @computed(%A: !mat, %B: !mat, %C: !mat, %size: index, %gx: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %c64 = arith.constant 64 : index
+  %base, %offset, %sizes:2, %strides:2 = memref.extract_strided_metadata %B : !mat -> memref<f32>, index, index, index, index, index
+  %across = arith.floordivsi %sizes#1, %c64 : index
+  scf.parallel (%x) = (%c0) to (%gx) step (%c1) {
+    %row = arith.floordivsi %x, %across : index
+    %all = arith.muli %row, %across : index
+    %rest = arith.subi %x, %all : index
+    %m = arith.muli %row, %c8 : index
+    %n = arith.muli %rest, %c64 : index
+    %a = xetile.init_tile %A[%m, 0], [%size, %size], [%size, 1] : !mat -> !xetile.tile<8x32xf32>
+    %b = xetile.init_tile %B[0, %n], [%size, %size], [%size, 1] : !mat -> !xetile.tile<32x64xf32>
+    %cols = arith.subi %size, %n : index
+    %p = xsmm.brgemm.tile %a, %b times %c1 rows %size cols %cols : !xetile.tile<8x32xf32>, !xetile.tile<32x64xf32> -> vector<8x64xf32>
+    %c = xetile.init_tile %C[%m, %n], [%size, %size], [%size, 1] : !mat -> !xetile.tile<8x64xf32>
+    xetile.store_tile %p, %c : vector<8x64xf32>, !xetile.tile<8x64xf32>
+    scf.reduce
+  }
+  func.return
+}
+
 // As many columns as let few rows of C stay in L1, up to 512; what is read of them says how many a task has.
 // CHECK-LABEL: @columns
 // CHECK:       %[[ALL:.*]] = arith.muli %gy, %{{[0-9]+}} : index

@@ -323,7 +323,8 @@ def _tiles_along_n(
     if found:
         return tile, n
     task = task_along_n(op)
-    if task is None or task[0].block is not loop.body.block:
+    own = loop.body.block.args
+    if task is None or not (task[0] in own or _is_computed(task[0], loop)):
         raise NotPackedError("its place along n is not a program number times BN")
     return task
 
