@@ -174,6 +174,58 @@ def normalised(X, Y, W: constexpr):
     xetile.store_tile(e / e.sum(1, keepdims=True), xetile.init_tile(Y, [0, 0], (1, W)))
 
 
+@xetile.kernel
+def down(X, Y, KIND: constexpr, FIRST: constexpr, H: constexpr, W: constexpr):
+    """What is reduced of each block joins what the loop carries."""
+    column = xetile.program_id(0) * W
+    found = before = xetile.full((1, W), FIRST, X.dtype)
+    for row in range(0, X.shape[0], H):
+        v = xetile.load_tile(xetile.init_tile(X, [row, column], (H, W)), padding=3)
+        part = xetile.tile_reduce(KIND, v + v, [0])
+        before = found
+        found = part + found if KIND == "add" else xetile.maximum(found, part)
+    store, init = xetile.store_tile, xetile.init_tile
+    store(found, init(Y, [0, column], (1, W)))
+    store(before, init(Y, [1, column], (1, W)))
+
+
+@xetile.kernel
+def down_alone(X, Y, KIND: constexpr, FIRST: constexpr, H: constexpr, W: constexpr):
+    """The same, and nobody else reads what the loop carries."""
+    column = xetile.program_id(0) * W
+    found = xetile.full((1, W), FIRST, X.dtype)
+    for row in range(0, X.shape[0], H):
+        v = xetile.load_tile(xetile.init_tile(X, [row, column], (H, W)), padding=3)
+        part = xetile.tile_reduce(KIND, v + v, [0])
+        found = part + found if KIND == "add" else xetile.maximum(found, part)
+    xetile.store_tile(found, xetile.init_tile(Y, [0, column], (1, W)))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int8])
+@pytest.mark.parametrize(("kind", "first"), [("add", 5), ("max", -9)])
+@pytest.mark.parametrize(("height", "width"), [(4, 64), (6, 16), (1, 48), (8, 1)])
+def test_columns_that_join_what_a_loop_carries(
+    dtype: Any, kind: str, first: int, height: int, width: int
+) -> None:
+    constants = {"KIND": kind, "FIRST": first, "H": height, "W": width}
+    for shape in ((0, 5), (5, 1), (12, 70), (17, 130)):
+        x = small_integers(np.random.default_rng(3), *shape).astype(dtype)
+        y = np.zeros((2, shape[1]), dtype)
+        for kernel in (down, down_alone):
+            agree(kernel, -(-shape[1] // width), x, y, **constants)
+
+
+@pytest.mark.parametrize("at", [0, 9, 16])
+def test_nan_joins_what_a_loop_carries(at: int) -> None:
+    x = np.ones((17, 40), np.float32)
+    x[at, 3:20] = np.nan
+    for kind in ("max", "add"):
+        y = np.zeros((2, 40), np.float32)
+        constants = {"KIND": kind, "FIRST": 0, "H": 4, "W": 64}
+        found = agree(down_alone, 1, x, y, **constants)
+        assert np.isnan(found[1][0, 3:20]).all()
+
+
 def test_explain_says_where_values_live() -> None:
     said = normalised.explain("f32[M,N] f32[M,N]", W=64, target="avx512")
     texts = {(each.topic, each.text) for each in said.remarks}

@@ -137,6 +137,59 @@ func.func @scalars(%n: index, %grid: index) {
   func.return
 }
 
+// What is reduced down columns is added to what the loop carries: there is one buffer,
+// and one loop over columns. Not if the sum so far is read, too.
+// CHECK-LABEL: @columns
+// CHECK:       %[[ACC:.*]] = memref.alloca() : memref<1x512xf32>
+// CHECK-NOT:   memref.alloca
+// CHECK:       scf.for %k = %c0 to %n
+// CHECK:       vector.load %[[ACC]]
+// CHECK-COUNT-4: arith.addf
+// CHECK:       vector.store %{{.*}}, %[[ACC]][
+// CHECK-LABEL: @columns_and_read
+// CHECK:       memref.alloca() : memref<1x512xf32>
+// CHECK-NEXT:  memref.alloca() : memref<1x512xf32>
+func.func @columns(%X: !matrix, %Y: !matrix, %n: index, %grid: index) attributes {xetile.alias_groups = array<i64: -1, -1, -1>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  scf.parallel (%p) = (%c0) to (%grid) step (%c1) {
+    %zero = arith.constant dense<0.0> : vector<1x512xf32>
+    %r = scf.for %k = %c0 to %n step %c8 iter_args(%acc = %zero) -> (vector<1x512xf32>) {
+      %x = xetile.init_tile %X[%k, %p], [%n, %n], [%n, 1] : !matrix -> !xetile.tile<8x512xf32>
+      %v = xetile.load_tile %x : !xetile.tile<8x512xf32> -> vector<8x512xf32>
+      %s = xetile.tile_reduce <add>, %v [0] : vector<8x512xf32> -> vector<1x512xf32>
+      %new = arith.addf %acc, %s : vector<1x512xf32>
+      scf.yield %new : vector<1x512xf32>
+    }
+    %y = xetile.init_tile %Y[0, %p], [%n, %n], [%n, 1] : !matrix -> !xetile.tile<1x512xf32>
+    xetile.store_tile %r, %y : vector<1x512xf32>, !xetile.tile<1x512xf32>
+    scf.reduce
+  }
+  func.return
+}
+
+func.func @columns_and_read(%X: !matrix, %Y: !matrix, %n: index, %grid: index) attributes {xetile.alias_groups = array<i64: -1, -1, -1>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  scf.parallel (%p) = (%c0) to (%grid) step (%c1) {
+    %zero = arith.constant dense<0.0> : vector<1x512xf32>
+    %r = scf.for %k = %c0 to %n step %c8 iter_args(%acc = %zero) -> (vector<1x512xf32>) {
+      %x = xetile.init_tile %X[%k, %p], [%n, %n], [%n, 1] : !matrix -> !xetile.tile<8x512xf32>
+      %v = xetile.load_tile %x : !xetile.tile<8x512xf32> -> vector<8x512xf32>
+      %s = xetile.tile_reduce <add>, %v [0] : vector<8x512xf32> -> vector<1x512xf32>
+      %new = arith.addf %acc, %s : vector<1x512xf32>
+      %twice = arith.addf %new, %acc : vector<1x512xf32>
+      scf.yield %twice : vector<1x512xf32>
+    }
+    %y = xetile.init_tile %Y[0, %p], [%n, %n], [%n, 1] : !matrix -> !xetile.tile<1x512xf32>
+    xetile.store_tile %r, %y : vector<1x512xf32>, !xetile.tile<1x512xf32>
+    scf.reduce
+  }
+  func.return
+}
+
 // Between the steps of attention: what was summed so far is scaled where it stands, and
 // of the probabilities only what the product reads is stored, while they are summed up.
 // CHECK-LABEL: @attention_step

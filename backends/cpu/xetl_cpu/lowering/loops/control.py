@@ -39,6 +39,7 @@ from xetl_cpu.lowering.loops.carried import (
 from xetl_cpu.lowering.loops.evaluate import Evaluator
 from xetl_cpu.lowering.loops.materialization import reads_elsewhere
 from xetl_cpu.lowering.loops.nest import COLUMNS, At, Nest
+from xetl_cpu.lowering.loops.reductions import accumulated
 from xetl_cpu.lowering.loops.state import Buffer, State, element_of, shape_of
 from xetl_cpu.lowering.loops.stores import write
 from xetl_cpu.lowering.place_values import REGISTERS, rows_at_once
@@ -254,10 +255,15 @@ def _is_made_of(value: SSAValue | None, argument: SSAValue) -> bool:
 def _mark_in_place(state: State, body: Block, last: scf.YieldOp) -> None:
     """An accumulator that only its own BRGEMM reads is updated where it is.
 
-    So is one that is scaled first, as between the steps of attention.
+    So is one that is scaled first, as between the steps of attention, and one that a
+    reduction of columns is combined with.
     """
     for index, value in enumerate(last.operands):
         producer, argument = value.owner, body.args[index + 1]
+        reduction = accumulated(argument, value)
+        if reduction is not None and producer.parent is last.parent:
+            buffer = state.buffers[argument]
+            state.homes[reduction] = state.buffers[value] = buffer
         if not isinstance(producer, BrgemmTileOp) or producer.parent is not last.parent:
             continue
         alone = len(list(value.uses)) == 1

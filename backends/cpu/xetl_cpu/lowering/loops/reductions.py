@@ -79,7 +79,8 @@ def _reduce(
         return state.buffers[source]
     remark(op, "loop", f"a pass over {rows} x {cols} elements")
     shape = (rows, 1) if dim == 1 else (1, cols)
-    to = state.allocate(shape, element_of(op.results[0]))
+    home = state.homes.get(op.results[0])
+    to = home or state.allocate(shape, element_of(op.results[0]))
     if shape_of(source)[dim] == 1:
         write(state, source, to, op)
     elif dim == 1:
@@ -87,8 +88,32 @@ def _reduce(
     elif cols == 1:
         reduce_rows(state, op, _as_row(state, op, source), to, op)
     else:
-        _reduce_columns(state, op, source, to)
+        _reduce_columns(state, op, source, to, is_begun=home is not None)
     return to
+
+
+def accumulated(have: SSAValue, value: SSAValue) -> SSAValue | None:
+    """What is reduced down columns, if ``value`` is that combined with ``have``.
+
+    And if nobody else reads these: then the columns may be added to ``have`` itself.
+    """
+    op = value.owner
+    if not isinstance(op, Operation) or len(op.operands) != 2:
+        return None
+    others = [each for each in op.operands if each is not have]
+    if len(others) != 1 or not isinstance(others[0].owner, xetile.TileReduceOp):
+        return None
+    reduction = others[0].owner
+    combine = Combine(reduction.kind.data, element_of(others[0]))
+    fits = (
+        reduction.dims == (0,)
+        and reduction.parent is op.parent
+        and min(shape_of(reduction.source)) > 1
+        and combine.narrow is None
+        and type(op) is operation_of(combine.kind, combine.element)
+        and all(len(list(each.uses)) == 1 for each in (have, value, others[0]))
+    )
+    return others[0] if fits else None
 
 
 def reduce_rows(
@@ -245,9 +270,16 @@ def _halved(
 
 
 def _reduce_columns(
-    state: State, op: xetile.TileReduceOp, source: SSAValue, to: Buffer
+    state: State,
+    op: xetile.TileReduceOp,
+    source: SSAValue,
+    to: Buffer,
+    is_begun: bool,
 ) -> None:
-    """Some rows at a time into a row of partial results, which stays in L1."""
+    """Some rows at a time into a row of partial results, which stays in L1.
+
+    ``is_begun``: it holds some, which the rows are combined with.
+    """
     rows, cols = shape_of(source)
     state = state.for_columns(cols)
     combine = Combine(op.kind.data, element_of(source))
@@ -276,7 +308,8 @@ def _reduce_columns(
         put(ev, combine.narrow_back(ev.nest.places[2], value), to, _row(to, ev))
         return []
 
-    over_chunks(state, op, (1, cols), fill)
+    if not is_begun:
+        over_chunks(state, op, (1, cols), fill)
     ends = _ends_with_its_load(source, combine.identity())
     over_chunks(state, op, (rows, cols), add, rows_at_once=at_once, ends=ends)
     if partial is not to:
