@@ -23,6 +23,7 @@ from xetl_cpu.vector_math.coefficients import (
     EXP2_UP,
     LN2_PARTS,
     LOG1P_F32,
+    LOG2_OF_F32,
     LOG2E,
     LOG2E_LOW,
     LOG_ERFC_F32,
@@ -127,15 +128,19 @@ def _sqrt_half_bits(form: FloatFormat) -> int:
 
 def _log_near_one(lanes: Lanes, m: Value) -> Value:
     """log(m) for sqrt(1/2) <= m <= sqrt(2), relative error about an ulp."""
+    first, by, tail = log_terms(lanes, m)
+    return lanes.fma(by, tail, first)
+
+
+def log_terms(lanes: Lanes, m: Value) -> tuple[Value, Value, Value]:
+    """(a, b, c) where a + b c is log(m) for sqrt(1/2) <= m <= sqrt(2), b c small."""
     f = lanes.sub(m, 1.0)
     if lanes.format.bits == 32:
-        square = lanes.mul(f, f)
         tail = lanes.mul(lanes.polynomial(f, LOG1P_F32), f)
-        return lanes.fma(square, lanes.add(tail, -0.5), f)
+        return f, lanes.mul(f, f), lanes.add(tail, -0.5)
     s = lanes.div(f, lanes.add(f, 2.0))
     z = lanes.mul(s, s)
-    tail = lanes.mul(lanes.polynomial(z, LOG_RATIO_F64), z)
-    return lanes.fma(s, tail, lanes.add(s, s))
+    return lanes.add(s, s), s, lanes.mul(lanes.polynomial(z, LOG_RATIO_F64), z)
 
 
 def log_special(lanes: Lanes, x: Value, result: Value) -> Value:
@@ -153,10 +158,19 @@ def power(lanes: Lanes, x: Value, y: Value) -> Value:
 
 
 def _power_f32(lanes: Lanes, x: Value, y: Value) -> Value:
+    """In f64, with so many digits as an f32 needs; what x is like is asked in f32."""
     builder = lanes.builder
     wide = Lanes(builder, lanes.target, FORMATS["f64"], lanes.count)
-    x, y = (builder.fpext(value, wide.type) for value in (x, y))
-    result = exp2(wide, wide.mul(y, log2(wide, x)))
+    exponent, m = split(lanes, x)
+    exponent = lanes.select(lanes.compare("<", x, inf), exponent, x)
+    exponent = lanes.select(lanes.compare("==", x, 0.0), -inf, exponent)
+    parts = exponent, lanes.sub(m, 1.0), y
+    exponent, f, y = (builder.fpext(each, wide.type) for each in parts)
+    log2_of_x = wide.fma(f, wide.polynomial(f, LOG2_OF_F32), exponent)
+    power = wide.clamp(wide.mul(y, log2_of_x), *_EXP2_RANGE["f32"])
+    n = wide.round(power)
+    result = wide.polynomial(wide.sub(power, n), (1.0, *EXP2["f32"]))
+    result = wide.mul(result, wide.power_of_two(n))
     return builder.fptrunc(result, lanes.type)
 
 

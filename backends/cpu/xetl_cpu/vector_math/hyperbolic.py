@@ -5,17 +5,16 @@ from __future__ import annotations
 from math import inf
 
 from xetl_cpu.llvm import Value
-from xetl_cpu.vector_math.coefficients import LOG10_2_PARTS
+from xetl_cpu.vector_math.coefficients import LOG10_2_PARTS, LOG10_E_PARTS
 from xetl_cpu.vector_math.exponentials import (
     exp,
-    exp2,
     exp_minus_one,
     log,
-    log2,
-    log2_pair,
     log_special,
+    log_terms,
+    split,
 )
-from xetl_cpu.vector_math.lanes import FORMATS, Lanes
+from xetl_cpu.vector_math.lanes import Lanes
 
 _ALL_EXP = {"f32": 20.0, "f64": 40.0}
 """From here on exp(x) - 1 is exp(x), and exp(-x) nothing beside exp(x)."""
@@ -66,44 +65,61 @@ def log1p(lanes: Lanes, x: Value) -> Value:
 
 def log10(lanes: Lanes, x: Value) -> Value:
     """Within 2 ulp; exact for powers of ten."""
-    high, low = LOG10_2_PARTS
-    if lanes.format.bits == 32:
-        wide = _wide(lanes)
-        found = wide.mul(log2(wide, lanes.builder.fpext(x, wide.type)), high)
-        return lanes.builder.fptrunc(found, lanes.type)
-    total, rest = log2_pair(lanes, x)
-    rest = lanes.fma(total, low, lanes.mul(rest, high))
-    return log_special(lanes, x, lanes.fma(total, high, rest))
+    name = lanes.format.name
+    exponent, m = split(lanes, x)
+    first, by, tail = log_terms(lanes, m)
+    high, low = LOG10_E_PARTS[name]
+    rest = lanes.fma(first, low, lanes.mul(lanes.mul(by, tail), high))
+    found = lanes.fma(first, high, rest)
+    high, low = LOG10_2_PARTS[name]
+    found = lanes.fma(exponent, high, lanes.fma(exponent, low, found))
+    return log_special(lanes, x, found)
+
+
+_TINY = {"f32": (-60, 90), "f64": (-900, 180)}
+"""Exponents of 2: below which the residual of a root underflows, and by how much to
+multiply that it does not."""
+
+_ROOT_SERIES = (1 / 3, 2 / 9, 14 / 81)
+"""(1 - r)**(-1/3) is 1 and r times this, and 35/243 r**4."""
 
 
 def cbrt(lanes: Lanes, x: Value) -> Value:
-    """Within 1 ulp; exact for cubes: 2**(log2(x) / 3), and a step of Newton's."""
+    """Within 1 ulp; exact for cubes."""
     size = lanes.absolute(x)
-    # The residual of a tiny number would underflow.
-    is_tiny = lanes.compare("<", size, 2.0**-900)
-    if lanes.format.bits == 64:
-        size = lanes.select(is_tiny, lanes.mul(size, 2.0**180), size)
-    y = exp2(lanes, lanes.mul(log2(lanes, size), 1 / 3))
-    if lanes.format.bits == 32:
-        builder, wide = lanes.builder, _wide(lanes)
-        y, wide_size = (builder.fpext(each, wide.type) for each in (y, size))
-        y = builder.fptrunc(_nearer_root(wide, y, wide_size), lanes.type)
-    else:
-        y = _nearer_root(lanes, y, size)
-        y = lanes.select(is_tiny, lanes.mul(y, 2.0**-60), y)
+    least, more = _TINY[lanes.format.name]
+    is_tiny = lanes.compare("<", size, 2.0**least)
+    size = lanes.select(is_tiny, lanes.mul(size, 2.0**more), size)
+    inverse = _near_inverse_root(lanes, size)
+    for _ in range(2):  # 0.04 off, then 2e-5, then nothing but what is rounded
+        rest = lanes.mul(lanes.mul(lanes.mul(size, inverse), inverse), inverse)
+        rest = lanes.sub(1.0, rest)
+        inverse = lanes.fma(
+            inverse, lanes.mul(rest, lanes.polynomial(rest, _ROOT_SERIES)), inverse
+        )
+    y = lanes.mul(lanes.mul(size, inverse), inverse)
+    square = lanes.mul(y, y)
+    below = lanes.fma(y, y, lanes.mul(square, -1.0))
+    residual = lanes.fma(square, y, lanes.mul(size, -1.0))
+    residual = lanes.fma(below, y, residual)
+    step = lanes.mul(lanes.mul(inverse, inverse), -1 / 3)
+    y = lanes.fma(residual, step, y)
+    y = lanes.select(is_tiny, lanes.mul(y, 2.0 ** (-more // 3)), y)
     is_itself = lanes.builder.or_(
         lanes.compare("==", size, 0.0), lanes.compare("==", size, inf)
     )
     return lanes.select(is_itself, x, lanes.copysign(y, x))
 
 
-def _nearer_root(lanes: Lanes, y: Value, x: Value) -> Value:
-    square = lanes.mul(y, y)
-    rest = lanes.fma(y, y, lanes.mul(square, -1.0))
-    residual = lanes.fma(square, y, lanes.mul(x, -1.0))
-    residual = lanes.fma(rest, y, residual)
-    return lanes.sub(y, lanes.div(residual, lanes.mul(square, 3.0)))
+def _near_inverse_root(lanes: Lanes, x: Value) -> Value:
+    """x**(-1/3) within 4 %: minus a third of the bits of x, which are about its log2.
 
-
-def _wide(lanes: Lanes) -> Lanes:
-    return Lanes(lanes.builder, lanes.target, FORMATS["f64"], lanes.count)
+    A third is 1/4 + 1/16 + 1/64 ...
+    """
+    builder, third = lanes.builder, lanes.bits(x)
+    third = builder.lshr(third, lanes.integer(2))
+    for shift in (2, 4, 8):
+        third = builder.add(third, builder.lshr(third, lanes.integer(shift)))
+    form = lanes.format
+    one = int(4 / 3 * (form.bias - 0.05) * 2**form.fraction)
+    return lanes.from_bits(builder.sub(lanes.integer(one), third))
