@@ -24,9 +24,9 @@ def every(X, Y, start: int, S: constexpr, W: constexpr, MASKED: constexpr = Fals
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "float16", "float64"])
-@pytest.mark.parametrize("step", [2, 3, 4, 5])
+@pytest.mark.parametrize("step", [-1, 2, 3, 4, 5])
 @pytest.mark.parametrize("masked", [False, True])
-@pytest.mark.parametrize(("size", "start"), [(200, 0), (199, 2), (50, -5)])
+@pytest.mark.parametrize(("size", "start"), [(200, 0), (199, 2), (50, -5), (90, 84)])
 def test_every_nth(dtype: str, step: int, masked: bool, size: int, start: int) -> None:
     x = (np.arange(size) % 100 + 1).astype(dtype)
     y = np.zeros(80, dtype)
@@ -47,9 +47,9 @@ def spread(X, Y, start: int, S: constexpr, W: constexpr, MASKED: constexpr = Fal
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "float16", "float64"])
-@pytest.mark.parametrize("step", [2, 3, 4, 5])
+@pytest.mark.parametrize("step", [-1, 2, 3, 4, 5])
 @pytest.mark.parametrize("masked", [False, True])
-@pytest.mark.parametrize(("size", "start"), [(400, 0), (199, 2), (50, -5)])
+@pytest.mark.parametrize(("size", "start"), [(400, 0), (199, 2), (50, -5), (90, 84)])
 def test_to_every_nth(
     dtype: str, step: int, masked: bool, size: int, start: int
 ) -> None:
@@ -235,9 +235,10 @@ def test_rows_of_one_or_every_second_element_are_not_gathered() -> None:
     shown = window.ir("loops", x, y, 0, 0, ROWS=8, COLUMNS=40, target="avx512")
     before = shown.partition("vector.gather")[0]
     assert before.rstrip().splitlines()[-2].strip() == "} else {", before
-    of_one, _, of_second = before.rpartition("scf.if")
-    assert "vector.broadcast" in of_one.rpartition("scf.if")[2]
+    *_, of_one, of_second, backwards = before.split("scf.if")
+    assert "vector.broadcast" in of_one
     assert "vector.shuffle" in of_second
+    assert "vector.shuffle" in backwards
 
 
 @pytest.mark.parametrize("step", [1, 2])
@@ -245,12 +246,12 @@ def test_explain_tells_how_rows_of_any_stride_are_loaded(step: int) -> None:
     x, y = (np.zeros((8, 40 * step), np.float32)[:, ::step] for _ in range(2))
     said: Any = window.explain(x, y, 0, 0, ROWS=8, COLUMNS=40, target="avx512")
     texts = " ".join(each.text for each in said.remarks)
-    for part in ("a stride of 2 is loaded as vectors", "unless the stride is 2"):
+    for part in ("a stride of 2 or -1 is loaded as vectors", "unless the stride is 2"):
         assert (part in texts) == (step == 2)
 
 
 @pytest.mark.parametrize("dtype", ["bool", "uint8", "float16", "float32", "float64"])
-@pytest.mark.parametrize("step", [2, -2, 3])
+@pytest.mark.parametrize("step", [2, -2, -1, 3])
 @pytest.mark.parametrize("shape", [(1, 1), (3, 16), (5, 64)])
 @pytest.mark.parametrize("place", [(0, 0), (-1, -5)])
 def test_every_second_element_of_rows(
@@ -270,6 +271,33 @@ def test_every_second_element_of_rows(
 
 
 @xetile.kernel
+def backwards(X, Y, Z, W: constexpr):
+    """Rows from their ends: what an index says, a flip, and to where one says."""
+    i, n, j = xetile.program_id(0), X.shape[1], xetile.arange(W)
+    Y[i, j] = X[i, n - 1 - j]
+    row = xetile.load_tile(xetile.init_tile(X, [i, 0], (1, W)))
+    Z[i, n - 1 - j] = xetile.flip(xetile.flip(row, 1), 1)[0]
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "float16", "float32", "float64"])
+@pytest.mark.parametrize("columns", [1, 15, 16, 64, 70, 100, 128])
+def test_rows_backwards(dtype: str, columns: int) -> None:
+    x = (np.arange(3 * columns) % 101 % 7).reshape(3, -1).astype(dtype)
+    y, z = np.zeros((2, *x.shape), dtype)
+    found = agree(backwards, 3, x, y, z, W=100)
+    same(found[1][:, :100], x[:, ::-1][:, :100])
+    same(found[2][:, ::-1][:, :100], x[:, :100])
+
+
+def test_a_row_backwards_is_not_gathered() -> None:
+    x, y = np.zeros((2, 3, 128), np.float32)
+    shown = backwards.ir("loops", x, y, y, W=128, target="avx512")
+    first = shown.partition("scf.if")[0]
+    assert "vector.shuffle" in first, shown
+    assert "gather" not in first, shown
+
+
+@xetile.kernel
 def moved(X, Y, row: int, column: int, ROWS: constexpr, COLUMNS: constexpr):
     tile = xetile.init_tile(X, [row, column], (ROWS, COLUMNS))
     xetile.store_tile(
@@ -286,5 +314,10 @@ def test_nothing_is_read_behind_the_last_element(columns: int) -> None:
     moved[1](x, y[:, ::2], 0, 0, ROWS=1, COLUMNS=64)
     same(y[:, ::2], x)
     assert not y[:, 1::2].any()
+    moved[1](x[:, ::-1], y[:, ::2], 0, 0, ROWS=1, COLUMNS=64)
+    same(y[:, ::2], x[:, ::-1])
+    moved[1](page[None, ::-1], y, 0, 0, ROWS=1, COLUMNS=128)
+    same(y[0, : page.size], page[::-1])
+    y[:, ::2] = x
     moved[1](y[:, ::2], x, 0, 0, ROWS=1, COLUMNS=64)
     same(page[1::2], np.arange(1, page.size, 2, dtype=np.float32))

@@ -416,7 +416,7 @@ def _tile_broadcast(ev: Evaluator, op: Operation, at: At) -> SSAValue:
     return ev.eval(source, at.moved(row, col))
 
 
-_APART = "gathered; a stride of 2 is loaded as vectors and shuffled, one of 0 repeated"
+_APART = "gathered; a stride of 2 or -1 is loaded as vectors and shuffled, 0 repeated"
 
 
 def _load_tile(ev: Evaluator, op: xetile.LoadTileOp, at: At) -> SSAValue:

@@ -1,7 +1,7 @@
 """Elements a few places apart: vectors are loaded and shuffled, or shuffled and stored.
 
 Such are one color of pixels, ``X[3 * arange(n) + c]``, or the real parts of complex
-numbers.
+numbers. A row backwards is one load and one shuffle.
 
 Before: ``for column chunk { gather X[%first], X[%first + 3], ... }``
 After:  ``for column chunk in X { three loads, two shuffles } ; the rest of the row:
@@ -68,9 +68,12 @@ def strided_load(
     ends = [At(at.row, column, COLUMNS, 1) for column in (at.col, end)]
     first, last = (_as_index(build, ev.eval(run.numbers, each)) for each in ends)
     conditions = [each for each in (run.inside, mask) if each and not splat_of(each)]
+    least, past = (last, build.plus(first, 1))
+    if step > 0:
+        least, past = first, build.plus(first, step * lanes)
     fits = build.both(
-        build.compare("sge", first, 0),
-        build.compare("sle", build.plus(first, step * lanes), tile.size),
+        build.compare("sge", least, 0),
+        build.compare("sle", past, tile.size),
         build.compare("eq", build.minus(last, first), step * (lanes - 1)),
     )
     indices, inside = scatter_lanes(ev, tile, mask, at)
@@ -110,12 +113,13 @@ def _up_to_limit(
         for column in (0, last)
     )
     base = row.minus(first, offset)
-    room = row.maximum(row.minus(tile.size or 0, base), 0)
+    size = tile.size or 0
     is_right = row.both(
-        row.compare("sge", base, 0),
+        row.compare("ult", base, size),
         row.compare("eq", row.minus(end, first), step * last),
     )
-    limit = row.select(is_right, row.divided(room, step), 0)
+    room = row.divided(row.minus(size, base), step) if step > 0 else row.plus(base, 1)
+    limit = row.select(is_right, room, 0)
     others = list[tuple[SSAValue, At]]()
     waiting = [(each, at) for each in (inside, mask) if each and not splat_of(each)]
     while waiting:
@@ -130,7 +134,9 @@ def _up_to_limit(
             waiting.append((op.operands[0], where.moved(0, where.col)))
         elif isinstance(op, arith.CmpiOp) and _is_range(value) and not is_kept:
             least, bound = (ev.eval(each, start) for each in op.operands)
-            count = row.ceil_divided(row.minus(bound, least), step_of(op.lhs)[0])
+            count, apart = row.plus(least, 1), step_of(op.lhs)[0]
+            if apart > 0:
+                count = row.ceil_divided(row.minus(bound, least), apart)
             starts = row.compare("ult", least, bound)
             limit = row.minimum(limit, row.select(starts, count, 0))
         else:
@@ -150,6 +156,9 @@ def _every_nth(
     """Elements of an array, ``step`` apart; ``offset``: how far behind ``first``."""
     wide = vector_type(like)
     (lanes,) = wide.get_shape()
+    if step < 0:
+        last = build.index(build.minus(first, lanes - 1))
+        return _backwards(build, build.insert(vector.LoadOp(tile.memref, [last], wide)))
     places = [build.index(build.plus(first, n * lanes)) for n in range(step)]
     parts = [build.insert(vector.LoadOp(tile.memref, [n], wide)) for n in places]
     return _each_nth(build, parts, lanes, offset)
@@ -161,7 +170,7 @@ def row_of_any_stride(
     """What does the same as ``gather``, faster if the row repeats one element.
 
     Such are the gradient of a sum and other arrays that NumPy or torch broadcast. So is
-    it if the row is every second element: X[:, ::2], or real parts.
+    it if the row is every second element, X[:, ::2] or real parts, or goes backwards.
 
     Args:
         ev: of the nest.
@@ -181,29 +190,37 @@ def row_of_any_stride(
     build.add(scf.YieldOp(found))
     # Across rows of memory the stride is their distance.
     is_far = lies_across(matrix)
-    other = gather if is_far else _every_second(rest, ev, matrix, gather)
+    other = gather if is_far else _as_vectors(rest, ev, matrix, gather)
     rest.add(scf.YieldOp(rest.insert(other)))
     return scf.IfOp(is_one, [gather.result.type], Region(there), Region(elsewhere))
 
 
-def _every_second(
+def _as_vectors(
     build: Builder, ev: Evaluator, matrix: Matrix, gather: vector.GatherOp
 ) -> Operation:
-    """Two loads and a shuffle, if all lanes count and each is two places further."""
+    """One or two loads and a shuffle, if all lanes count and the stride is -1 or 2."""
     wide = vector_type(gather.result)
     (lanes,) = wide.get_shape()
     all_count = build.insert(vector.ReductionOp(gather.mask, kind="and"))
-    is_two = build.both(_is_two(ev, matrix), all_count)
-    there, elsewhere = Block(), Block([gather, scf.YieldOp(gather.result)])
-    loads, (row, col) = Builder.at_end(there), gather.indices
-    first = loads.times(col, 2)
-    # The second begins so that it ends with the last lane: behind it may be nothing.
-    places = [[row, loads.index(loads.plus(first, n))] for n in (0, lanes - 1)]
-    view = _dense_view(ev, matrix)
-    parts = [loads.insert(vector.LoadOp(view, each, wide)) for each in places]
-    order = [n if n < lanes else n + 1 for n in range(0, 2 * lanes, 2)]
-    loads.add(scf.YieldOp(loads.insert(vector.ShuffleOp(*parts, mask=order))))
-    return scf.IfOp(is_two, [wide], Region(there), Region(elsewhere))
+    found: Operation = gather
+    for step in (-1, 2):
+        fits = build.both(_is_step(ev, matrix, step), all_count)
+        there, elsewhere = Block(), Block([found, scf.YieldOp(found.results[0])])
+        loads, (row, col) = Builder.at_end(there), gather.indices
+        first, view = loads.times(col, step), _dense_view(ev, matrix)
+        # The second ends with the last lane: behind it may be nothing.
+        starts = (0, lanes - 1) if step == 2 else (1 - lanes,)
+        places = [[row, loads.index(loads.plus(first, n))] for n in starts]
+        parts = [loads.insert(vector.LoadOp(view, each, wide)) for each in places]
+        order = [n if n < lanes else n + 1 for n in range(0, 2 * lanes, 2)]
+        shuffled = (
+            loads.insert(vector.ShuffleOp(*parts, mask=order))
+            if step == 2
+            else _backwards(loads, *parts)
+        )
+        loads.add(scf.YieldOp(shuffled))
+        found = scf.IfOp(fits, [wide], Region(there), Region(elsewhere))
+    return found
 
 
 def _step_at_run(ev: Evaluator, matrix: Matrix) -> SSAValue:
@@ -216,12 +233,12 @@ def _step_at_run(ev: Evaluator, matrix: Matrix) -> SSAValue:
     return ev.memo[key]
 
 
-def _is_two(ev: Evaluator, matrix: Matrix) -> SSAValue:
-    return ev.nest.places[0].compare("eq", _step_at_run(ev, matrix), 2)
+def _is_step(ev: Evaluator, matrix: Matrix, step: int) -> SSAValue:
+    return ev.nest.places[0].compare("eq", _step_at_run(ev, matrix), step)
 
 
 def _dense_view(ev: Evaluator, matrix: Matrix) -> SSAValue:
-    """A matrix whose stride is 2, with the elements between its own."""
+    """A matrix whose stride is 2 or -1, as the memory that it is in."""
     key = "dense", id(matrix.memref)
     if key not in ev.memo:
         first = ev.nest.places[0]
@@ -245,7 +262,7 @@ def store_of_any_stride(
     view, first = _dense_view(ev, matrix), stores.times(col, 2)
     _store_every_nth(stores, scatter, (view, row), first, 2, 0)
     stores.add(scf.YieldOp())
-    build.add(scf.IfOp(_is_two(ev, matrix), [], Region(there), Region(elsewhere)))
+    build.add(scf.IfOp(_is_step(ev, matrix, 2), [], Region(there), Region(elsewhere)))
 
 
 def strided_store(
@@ -296,6 +313,10 @@ def _store_every_nth(
     """
     base, *row = to
     (lanes,) = vector_type(scatter.value).get_shape()
+    if step < 0:
+        last = build.index(build.minus(first, lanes - 1))
+        build.add(vector.StoreOp(_backwards(build, scatter.value), base, [*row, last]))
+        return
     numbers, rest = lane_numbers(build, lanes), splat(build, build.index(offset), lanes)
     steps = splat(build, build.index(step), lanes)
     for start in range(0, step * lanes, lanes):
@@ -319,7 +340,7 @@ def _few(tile: ScatterTile) -> tuple[int, int]:
     """
     step, offset = step_of(parts_of(tile.indices).numbers)
     is_dense = strides_of(memref_type(tile.memref)) == [1]
-    few = is_dense and 1 < step <= _MOST_VECTORS
+    few = is_dense and (1 < step <= _MOST_VECTORS or step == -1)
     return (step, offset % step) if few else (0, 0)
 
 
@@ -332,7 +353,8 @@ def _is_range(condition: SSAValue) -> bool:
         return is_flat(condition) or _is_range(op.operands[0])
     if isinstance(op, arith.CmpiOp) and op.predicate_name == "ult":
         is_wide = vector_type(op.lhs).element_type == IndexType()
-        return is_wide and step_of(op.lhs)[0] > 0 and is_flat(op.rhs)
+        step, _ = step_of(op.lhs)
+        return is_wide and (step > 0 or step == -1) and is_flat(op.rhs)
     return is_flat(condition)
 
 
@@ -343,14 +365,18 @@ def step_of(value: SSAValue) -> tuple[int, int]:
     """
     step, offset = 1, 0
     while not isinstance(op := value.owner, vector.StepOp):
-        if isinstance(op, arith.AddiOp | arith.MuliOp):
+        if isinstance(op, arith.AddiOp | arith.SubiOp | arith.MuliOp):
             value, other = op.lhs, op.rhs
-            if is_flat(value):
+            is_other = is_flat(value)
+            if is_other:
                 value, other = other, value
             if not is_flat(other) or is_flat(value):
                 return 0, 0
             number = int(splat_of(other) or 0)
-            if op.name == "arith.addi":
+            if op.name == "arith.subi":
+                offset += step * (number if is_other else -number)
+                step = -step if is_other else step
+            elif op.name == "arith.addi":
                 offset += step * number
             else:
                 step *= number
@@ -364,6 +390,11 @@ def step_of(value: SSAValue) -> tuple[int, int]:
         else:
             return 0, 0
     return step, offset
+
+
+def _backwards(build: Builder, value: SSAValue) -> SSAValue:
+    (lanes,) = vector_type(value).get_shape()
+    return build.insert(vector.ShuffleOp(value, value, mask=[*reversed(range(lanes))]))
 
 
 def _each_nth(
