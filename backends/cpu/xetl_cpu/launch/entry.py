@@ -86,7 +86,7 @@ def _emit_array(module: Any, tensor: Any) -> Any:
     rank = code.word(record, layout.R_RANK)
     item = code.shl(1, code.word(record, layout.R_SHIFT))
     shape, strides = code.pointer(seen, S_SHAPE), code.pointer(seen, S_STRIDES)
-    with code.counted_loop(rank, carried=[item, zero], name="dim") as loop:
+    with code.counted_loop(rank, carried=[zero, item, zero], name="dim") as loop:
         dim = loop.index
         size, stride = code.word(shape, dim), code.shl(code.word(strides, dim), up)
         _check_stride(code, record, item, dim, size, stride)
@@ -94,20 +94,32 @@ def _emit_array(module: Any, tensor: Any) -> Any:
         code.put(slots, code.add(dim, 1), size)
         place = code.add(code.add(dim, rank), 1)
         code.put(slots, place, steps)
-        last = code.sub(size, 1)
-        extent = code.add(loop.values[0], code.mul(last, stride))
-        empty = code.zext(code.is_(size, "==", 0), I64)
-        loop.next = [extent, code.or_(loop.values[1], empty)]
-    extent, empty = loop.results
-    is_empty, end = code.is_(empty, "!=", 0), code.add(data, extent)
+        reach = code.mul(code.sub(size, 1), stride)
+        is_back = code.is_(reach, "<", 0)
+        below, above, empty = loop.values
+        below = code.add(below, code.select(is_back, reach, zero))
+        above = code.add(above, code.select(is_back, zero, reach))
+        empty = code.or_(empty, code.zext(code.is_(size, "==", 0), I64))
+        loop.next = [below, above, empty]
+    below, above, empty = loop.results
+    is_empty = code.is_(empty, "!=", 0)
+    _put_range(code, is_empty, (data, below, above), seen, range_)
+    _check_nested(code, record, rank, item, (shape, strides, up))
+    return code.finish()
+
+
+def _put_range(
+    code: EntryCode, is_empty: Value, lies: Sequence[Value], seen: Value, range_: Value
+) -> None:
+    """Say which bytes an array has, and refuse those that are not there."""
+    data, below, above = lies
+    zero, end = const(I64, 0), code.add(data, above)
     nowhere = code.or_(
         code.is_(data, "==", 0), code.is_(end, ">", code.word(seen, S_END))
     )
     code.refuse_if(code.and_(code.not_(is_empty), nowhere))
-    code.put(range_, 0, code.select(is_empty, zero, data))
+    code.put(range_, 0, code.select(is_empty, zero, code.add(data, below)))
     code.put(range_, 1, code.select(is_empty, zero, end))
-    _check_nested(code, record, rank, item, (shape, strides, up))
-    return code.finish()
 
 
 def _see_array(code: EntryCode, obj: Value, record: Value, seen: Value) -> None:
@@ -136,10 +148,8 @@ def _see_array(code: EntryCode, obj: Value, record: Value, seen: Value) -> None:
 def _check_stride(
     code: EntryCode, record: Value, item: Value, dim: Value, size: Value, stride: Value
 ) -> None:
-    """Refuse odd and negative strides, and those of another unit dimension."""
+    """Refuse odd strides, and those of another unit dimension."""
     few = code.is_(size, "<=", 1)
-    forward = code.or_(code.is_(stride, ">=", 0), few)
-    code.refuse_unless(forward)
     mask = code.sub(item, 1)
     code.refuse_if(code.is_(code.and_(stride, mask), "!=", 0))
     unit = code.word(record, layout.R_UNIT)
@@ -168,7 +178,8 @@ def _check_nested(
         backward = code.sub(last, loop.index)
         dim = code.select(column_major, loop.index, backward)
         size, stride = code.word(shape, dim), code.shl(code.word(strides, dim), up)
-        many = code.is_(size, ">", 1)
+        many, back = code.is_(size, ">", 1), code.sub(0, stride)
+        stride = code.select(code.is_(stride, "<", 0), back, stride)
         code.refuse_if(code.and_(many, code.is_(stride, "<", reach)))
         steps = code.mul(code.sub(size, 1), stride)
         loop.next = [code.select(many, code.add(reach, steps), reach)]
