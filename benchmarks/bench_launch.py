@@ -3,7 +3,7 @@
 The kernel has one program and almost nothing to do. All calls are timed in turn, in
 one process, and the best of several rounds counts. ``--tail`` times each of many calls
 instead and prints percentiles; there a kernel of many programs runs as well, on the
-threads of ``NUMBA_NUM_THREADS``.
+threads of ``NUMBA_NUM_THREADS``. ``--kinds`` has calls with all kinds of arguments.
 """
 
 from __future__ import annotations
@@ -50,6 +50,50 @@ def cases() -> dict[str, Callable[[], object]]:
     }
 
 
+@xetile.kernel
+def filled(C, D, value, K: constexpr = 1):  # noqa: D103
+    row = xetile.full((1, 16), K, C.dtype) + value
+    assert C.shape[1] >= 16, "too narrow"
+    xetile.store_tile(row, xetile.init_tile(C, [0, 0], (1, 16)))
+    if D is not None:
+        xetile.store_tile(row, xetile.init_tile(D, [0, 0], (1, 16)))
+
+
+class Exporter:
+    """An array of a library that is known by its DLPack methods only."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.__dlpack__ = array.__dlpack__
+        self.__dlpack_device__ = array.__dlpack_device__
+
+
+def kinds() -> dict[str, Callable[[], object]]:
+    """Calls that differ in the kinds of their arguments; and a peer."""
+    A, B, C = (np.ones((16, 32), np.float32) for _ in range(3))
+    a, b, c = (torch.ones(16, 32) for _ in range(3))
+    views = {
+        "every second column": np.s_[:, ::2],
+        "rows backwards": np.s_[::-1, :16],
+        "columns backwards": np.s_[:, 15::-1],
+    }
+    calls: dict[str, Callable[[], object]] = {
+        f"arrays, {name}": lambda v=view: add[1](A[v], B[v], C[v])
+        for name, view in views.items()
+    }
+    constants, exported = iter(range(10**9)), Exporter(A)
+    return calls | {
+        "arrays, column-major": lambda: add[1](A.T[:16], B[:, :16], C[:, :16]),
+        "keywords": lambda: add[1](A=A, B=B, C=C),
+        "tensors, every second column": lambda: add[1](a[:, ::2], b[:, ::2], c[:, ::2]),
+        "DLPack": lambda: add[1](exported, B, C),
+        "None, an assertion": lambda: filled[1](C, None, 2.5),
+        "a float": lambda: filled[1](C, A, 2.5),
+        "a number of NumPy": lambda: filled[1](C, A, np.float32(2)),
+        "two constants in turns": lambda: filled[1](C, A, 2.5, next(constants) % 2),
+        "np.add(A, B, out=C)": lambda: np.add(A, B, out=C),
+    }
+
+
 def tails(calls: int) -> None:
     """Print percentiles of the times of single calls."""
     found = cases()
@@ -78,11 +122,12 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--calls", type=int, default=20_000)
     parser.add_argument("--tail", action="store_true", help="percentiles of 10^5 calls")
+    parser.add_argument("--kinds", action="store_true", help="of arguments")
     options = parser.parse_args()
     if options.tail:
         tails(100_000)
         return
-    found = cases()
+    found = kinds() if options.kinds else cases()
     best = dict.fromkeys(found, float("inf"))
     for _ in range(options.rounds):
         for name, call in found.items():
