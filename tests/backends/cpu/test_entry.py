@@ -261,20 +261,6 @@ def test_unusual_arguments_are_refused(values: tuple[Any, ...]) -> None:
     assert scaling()(1, 1, 1, *values) == 1
 
 
-def test_arrays_backwards_lie_in_front_of_their_first_element() -> None:
-    room = np.zeros(60, np.float32)
-    for stored in (0, 1):
-        params = [ArrayParam(name, dtypes.f32, 1, None) for name in "AC"]
-        fast = started(SCALE, [stored], *params, FACTOR).fast
-        assert fast is not None
-        back = room[16:32][::-2]
-        for first, is_refused in ((0, 0), (2, 0), (3, 1), (20, 1), (31, 1), (32, 0)):
-            beside = room[first : first + 15 : 2]
-            assert fast(1, 1, 1, back, beside, 1.0) == is_refused, first
-            assert fast(1, 1, 1, beside, back, 1.0) == is_refused, first
-            assert fast(1, 1, 1, back, beside[::-1], 1.0) == is_refused, first
-
-
 def test_wrong_grids_are_refused() -> None:
     fast = scaling()
     for grid in [(), (1,), (1, 1), (1, 1, 1.0), (1, True, 1), (1 << 70, 1, 1)]:

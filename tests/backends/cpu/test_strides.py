@@ -9,6 +9,7 @@ from native_harness import fenced
 
 import xetl
 from xetl import xetile
+from xetl.errors import LaunchError
 from xetl.xetile import constexpr, i32
 
 pytestmark = pytest.mark.usefixtures("anywhere")
@@ -321,3 +322,20 @@ def test_nothing_is_read_behind_the_last_element(columns: int) -> None:
     y[:, ::2] = x
     moved[1](y[:, ::2], x, 0, 0, ROWS=1, COLUMNS=64)
     same(page[1::2], np.arange(1, page.size, 2, dtype=np.float32))
+
+
+def test_arrays_backwards_lie_in_front_of_their_first_element() -> None:
+    """Each launch is done again: by native code, which compares where arrays lie."""
+    room = np.arange(240, dtype=np.float32).reshape(30, 8)
+    back = room[10:20][::-1, ::-1]
+    for first in (0, 20):
+        for _ in range(3):
+            other = room[first : first + 10]
+            moved[1](back, other, 0, 0, ROWS=10, COLUMNS=16)
+            same(other, back)
+            moved[1](other, back, 0, 0, ROWS=10, COLUMNS=16)
+    for first in (1, 10, 19):
+        for other in (room[first : first + 10], room[first : first + 10][::-1, ::-1]):
+            if other.ctypes.data != back.ctypes.data:
+                with pytest.raises(LaunchError):
+                    moved[1](back, other, 0, 0, ROWS=10, COLUMNS=16)
