@@ -8,18 +8,16 @@ build, not 4.3 s.
 
 Blocks that lanes move on GPUs are written element by element, in a line, without loops
 and private memory: what a lane holds goes to registers as it comes, and rows and
-columns are looked at once each. Elements outside of the surface are read where
-something always is, and are 0. [measured] ocloc 26.27, pvc, for any memory: by loops
-attention of bf16, D = 64, spilled 18 KB of a thread, a layer norm of folded f16 rows
-3.4 KB; in a line neither does.
+columns are looked at once each.
 Processors get the functions of `emulation`, which their driver builds faster; both mean
 the same (`test_by_lanes.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache
+from collections.abc import Sequence
+from functools import cache, partial
+from itertools import product
 
 from xdsl.ir import SSAValue
 
@@ -30,16 +28,13 @@ from xetl_xegpu.emit import builtins, payloads
 from xetl_xegpu.emit.builtins import Builtin
 from xetl_xegpu.emit.emitter import GLOBAL, LINE, KernelEmitter, Table, together
 from xetl_xegpu.emit.memory import always, pointer_for_call
-from xetl_xegpu.emit.workgroup import allowed
+from xetl_xegpu.emit.workgroup import allowed, shuffle
 from xetl_xegpu.limits import Kind
 from xetl_xegpu.simt import SUBGROUP_SIZE
 from xetl_xegpu.simt.block_ops import PIECE, BlockOp
 
-_MANY = 1 << 20
-"""More rows and columns than a block has."""
-
-Place = tuple[int, bool]
-"""A row or column of a block: a number, and whether that of the lane comes to it."""
+_MANY = 1 << 12
+"""More rows and columns than a block has; its square has no sign."""
 
 
 def load_by_lanes(em: KernelEmitter, op: simt.BlockLoadOp) -> None:
@@ -58,13 +53,14 @@ def store_by_lanes(em: KernelEmitter, op: simt.BlockStoreOp) -> None:
     narrow, whole = ll.IntType(shape.bits), ll.IntType(shape.item_bits)
     for number in range(shape.items):
         item = b.extract_element(value, I32(number)) if shape.items > 1 else value
-        for part in range(elements.parts):
-            address, inside = elements.at(number, part)
-            piece = item
-            if elements.parts > 1:
-                piece = b.trunc(b.lshr(item, whole(part * shape.bits)), narrow)
+        addresses, mask = elements.at(number)
+        for part, address in enumerate(addresses):
+            shift = whole(part * shape.bits)
+            own = b.and_(mask, whole((1 << shape.bits) - 1 << part * shape.bits))
+            inside = b.icmp_unsigned("!=", own, whole(0))
             with b.if_then(allowed(em, inside)):
                 at = b.inttoptr(address, GLOBAL)
+                piece = b.trunc(b.lshr(item, shift), narrow)
                 b.store(piece, at, align=shape.bits // 8)
 
 
@@ -72,82 +68,95 @@ def _item(elements: _Elements, number: int) -> Value:
     """An item of a lane: one element, or some side by side."""
     b, shape = elements.em.builder, elements.shape
     element, whole = ll.IntType(shape.bits), ll.IntType(shape.item_bits)
-    item: Value | None = None
-    for part in range(elements.parts):
-        address, inside = elements.at(number, part)
-        at = b.inttoptr(b.select(inside, address, elements.status), GLOBAL)
-        loaded = b.load(at, typ=element, align=shape.bits // 8)
-        found = b.select(inside, loaded, element(0))
-        if elements.parts > 1:
-            found = b.shl(b.zext(found, whole), whole(part * shape.bits))
-        item = found if item is None else b.or_(item, found)
-    assert item is not None
-    return item
+    addresses, mask = elements.at(number)
+    loaded = [
+        b.load(b.inttoptr(address, GLOBAL), typ=element, align=shape.bits // 8)
+        for address in addresses
+    ]
+    return b.and_(b.bitcast(together(b, loaded), whole), mask)
 
 
 class _Elements:
-    """Where the elements of a block are, and which of them lie inside."""
+    """Where the elements of a block are, and which of them lie inside.
+
+    Rows, the same in all lanes, are computed by a lane each; of a block that is
+    transposed, columns are. For an element outside a lane reads one that is inside, or
+    the status words if the matrix has none, and masks what it read.
+    """
 
     def __init__(self, em: KernelEmitter, op: BlockOp) -> None:
         self.em, self.shape = em, op.shape
-        self.status = em.status_words()
-        self.parts = self.shape.item_bits // self.shape.bits
+        self._reads = isinstance(op, simt.BlockLoadOp)
         base, width, height, pitch, x, y = em.all(
             [op.base, op.width, op.height, op.pitch, op.x, op.y]
         )
-        size = I64(self.shape.bits // 8)
+        b, size = em.builder, I64(op.shape.bits // 8)
         step = size if op.step is None else em.get(op.step)
-        b = em.builder
         # In elements: the bytes of a place far to the right might wrap around.
         columns = b.udiv(width, size)
-        self._base = base
-        self._row = self._line(y, height, pitch)
-        self._column = self._line(x, columns, step)
-
-    def at(self, item: int, part: int) -> tuple[Value, Value]:
-        """Address of a part of an item, and whether it lies inside."""
-        b = self.em.builder
-        row, column = self._place(item, part)
-        (down, is_row), (right, is_column) = self._row(row), self._column(column)
-        # What is the same in all lanes first.
-        first, second = (down, right) if not row[1] else (right, down)
-        address = b.add(b.add(self._base, first), second)
-        return address, b.and_(is_row, is_column)
-
-    def _place(self, item: int, part: int) -> tuple[Place, Place]:
-        """Row and column, in the block, of a part of an item."""
-        shape = self.shape
-        if shape.mode == "transpose":
-            return (0, True), (item, False)
-        block, item = divmod(item, shape.items // shape.count)
-        left = block * shape.columns
-        if shape.mode == "transform":
-            return (item * self.parts + part, False), (left, True)
-        return (item, False), (left + part, True)
-
-    def _line(
-        self, start: Value, extent: Value, step: Value
-    ) -> Callable[[Place], tuple[Value, Value]]:
-        """Of a row or a column: its distance in bytes, and whether it lies inside."""
-        b = self.em.builder
-        first, count = self._inside(start, extent)
+        is_some = b.icmp_signed("!=", b.mul(height, columns), I64(0))
+        base = b.select(is_some, base, em.status_words())
+        # Along a loop a tile moves to other rows, or columns of a transposed matrix. If
+        # the others hang on them, they are not computed before the loop, and kept.
+        lines = list[Sequence[Value]]()
+        axes = (pitch, y, height), (step, x, columns)
+        for axis in axes if op.step is None else axes[::-1]:
+            lines.append(self._inside(*axis, is_some))
+            if self._reads:
+                is_some = b.icmp_signed(">", lines[-1][-1], I32(0))
+        is_turned = (op.step is None) == (op.shape.mode == "transpose")
+        across, along = lines[::-1] if is_turned else lines
+        parts = op.shape.item_bits // op.shape.bits
+        each, either = (parts, 1) if op.shape.mode == "transform" else (1, parts)
 
         @cache
-        def found(place: Place) -> tuple[Value, Value]:
-            number, of_lane = place
-            index = I32(number)
-            if of_lane:
-                across = self.parts if self.shape.mode == "plain" else 1
-                index = b.add(index, b.mul(self.em.lane(), I32(across)))
-            is_inside = b.icmp_unsigned("<", b.sub(index, first), count)
-            if number % PIECE and not of_lane:  # no GPU multiplies 64 bits at once
-                return b.add(found((number - 1, of_lane))[0], step), is_inside
-            return b.mul(b.add(start, b.zext(index, I64)), step), is_inside
+        def sixteen(first: int) -> list[Value]:
+            *distances, mask = self._line(across, each, first * each)
+            return [*(b.add(base, distance) for distance in distances), mask]
 
-        return found
+        @cache
+        def same(number: int) -> list[Value]:
+            lane = number % SUBGROUP_SIZE
+            return [shuffle(em, each, I32(lane)) for each in sixteen(number - lane)]
 
-    def _inside(self, start: Value, extent: Value) -> tuple[Value, Value]:
-        """The first row or column of a block that lies inside, and how many do: i32."""
+        self._same = same
+        self._own = cache(partial(self._line, along, either))
+
+    def at(self, item: int) -> tuple[Sequence[Value], Value]:
+        """Addresses of the parts of an item, and a mask of those that lie inside."""
+        b, shape = self.em.builder, self.shape
+        block, number = divmod(item, shape.items // shape.count)
+        *there, one = self._same(number)
+        *here, other = self._own(block * shape.columns)
+        return [b.add(*each) for each in product(there, here)], b.and_(one, other)
+
+    def _line(self, of: Sequence[Value], parts: int, first: int) -> list[Value]:
+        """Of each lane ``parts`` rows or columns, those of lane 0 from ``first`` on.
+
+        Distances in bytes, those of lines outside as of the first inside, and a mask of
+        an item, ones where it lies inside: of flags a thread has eight.
+        """
+        step, start, least, count = of
+        b, bits = self.em.builder, self.shape.bits
+        whole = ll.IntType(self.shape.item_bits)
+        cast = b.sext if whole.width > I32.width else b.trunc
+        distances, mask = list[Value](), whole(0)
+        for part in range(parts):
+            index = b.add(b.mul(self.em.lane(), I32(parts)), I32(first + part))
+            behind = b.sub(index, least)
+            before_end = b.and_(b.sub(behind, count), b.not_(behind))
+            inside = b.ashr(before_end, I32(31))
+            # Nothing is stored outside, so what the address is does not matter.
+            near = b.add(least, b.and_(behind, inside)) if self._reads else index
+            distances.append(b.mul(b.add(start, b.zext(near, I64)), step))
+            ones = (1 << bits) - 1 << bits * part if parts > 1 else -1
+            mask = b.or_(mask, b.and_(cast(inside, whole), whole(ones)))
+        return [*distances, mask]
+
+    def _inside(
+        self, step: Value, start: Value, extent: Value, is_some: Value
+    ) -> Sequence[Value]:
+        """Step, where a block starts, its first line inside, and how many are: or 0."""
         b = self.em.builder
 
         def limited(number: Value) -> Value:
@@ -157,7 +166,9 @@ class _Elements:
 
         first, end = limited(b.neg(start)), limited(b.sub(extent, start))
         count = b.sub(end, first)
-        return first, b.select(b.icmp_signed("<", count, I32(0)), I32(0), count)
+        is_some = b.and_(is_some, b.icmp_signed(">", count, I32(0)))
+        found = start, first, count
+        return [step, *(b.select(is_some, each, each.type(0)) for each in found)]
 
 
 def is_straight(op: BlockOp) -> bool:
@@ -201,9 +212,10 @@ def _in_a_line(em: KernelEmitter, op: BlockOp) -> bool:
     """Whether lanes move this block, and each element by an instruction of its own.
 
     Of a row of single elements, four arrays of 8,192 columns, the addresses would be
-    kept for all arrays: 5 KB spilled.
+    kept for all arrays: 5 KB spilled.  Nor where values alone fill the registers: the
+    addresses of 256 rows of 128 halves took more memory than a thread has.
     """
-    is_wanted = op.by_lanes is not None and not em.device.emulated
+    is_wanted = op.by_lanes is not None and not (em.device.emulated or em.spills)
     return is_wanted and op.shape.items > 1 and is_straight(op)
 
 

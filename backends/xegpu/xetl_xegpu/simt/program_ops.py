@@ -50,7 +50,7 @@ SUBGROUP_SIZE = 16
 DIMENSIONS = ("x", "y", "z")
 
 SPILLS = "xegpu.spills"
-"""Of a kernel: a block with products needs more registers than there are."""
+"""Of a kernel: it needs more registers than there are."""
 
 WALK = "xegpu.walk"
 """Of a kernel: so many programs along x take the same y one after the other."""

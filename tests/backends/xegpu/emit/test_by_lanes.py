@@ -108,3 +108,12 @@ def test_what_lies_outside_is_zero_and_stays(in_a_line, dtype, row, column) -> N
     assert np.array_equal(y, expected)
     assert np.array_equal(x.base, wanted)
     assert in_a_line
+
+
+def test_rows_without_elements_are_not_read(in_a_line) -> None:
+    """So far apart that there is no memory where they would be."""
+    x = np.lib.stride_tricks.as_strided(np.zeros(0, np.float32), (20, 0), (1 << 40, 4))
+    y = np.ones((16, 32), np.float32)
+    copy_kernel()(x, y, 0, 0, 16, 32, backend="xegpu")
+    assert not y.any()
+    assert in_a_line

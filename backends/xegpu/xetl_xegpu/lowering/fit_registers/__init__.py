@@ -10,6 +10,7 @@ of a thread before, none now; a GEMM of f32, 64x32 a subgroup, 10.7 KB and none.
 *How*: some orders are tried, first those that are most like the one there is; the first
 that fits is taken, else the one that needs least. What is in use is estimated
 (`graph.Registers`); a few registers are left for what the estimate does not see.
+A kernel that needs too many all the same is marked (`simt.SPILLS`).
 *Left alone*: blocks that fit, for there a load had better be early; those of which no
 order comes near to fitting; blocks without products (`order-by-use`); the order of
 whatever writes memory or waits, and of loads beside it.
@@ -34,6 +35,7 @@ from xetl.dialects.walk import operations_in
 from xetl.ir.passes import Pass
 from xetl_xegpu import simt
 from xetl_xegpu.lowering.fit_registers.graph import Graph, Registers, behind_needs
+from xetl_xegpu.lowering.register_need import registers_needed
 from xetl_xegpu.simt.block_ops import PIECE
 
 
@@ -217,10 +219,6 @@ _UNCUT = {_ENOUGH[simt.DpasOp]: 0}
 attention, 16 rows by 64 keys, D = 64: the best order leaves 12, and nothing spills; a
 step takes 737 instructions with messages cut, 694 without."""
 
-_SPARE_FOR_LANES = 96
-"""Registers to leave beside blocks that lanes move: each element has an address of its
-own, of two registers.  [measured] with 64 attention of 16 keys still spills a KB."""
-
 _BEYOND = 32
 """Registers more than there are with which no order helps.  [measured] products of f64
 that need 320 or more spill more bytes in another order; with 268 all still fit."""
@@ -242,6 +240,8 @@ class FitRegistersPass(Pass):
             regions = [region for inner in kernel.walk() for region in inner.regions]
             for block in [block for region in regions for block in region.blocks]:
                 _fit(kernel, block, device)
+            if registers_needed(kernel, device) > max(device.registers) + _BEYOND:
+                kernel.attributes[simt.SPILLS] = UnitAttr()
 
 
 def _fit(kernel: simt.FuncOp, block: Block, device: Device) -> None:
@@ -252,10 +252,11 @@ def _fit(kernel: simt.FuncOp, block: Block, device: Device) -> None:
     spare, cut = _SPARE, _UNCUT.get(enough, _SPARE)
     if any(isinstance(op, simt.ReduceOp) for op in block.ops):
         enough += _OF_PAYLOADS
-    if any(isinstance(op, simt.BlockLoadOp) and op.by_lanes for op in block.ops):
+    by_lanes = any(isinstance(op, simt.BlockLoadOp) and op.by_lanes for op in block.ops)
+    if by_lanes:
         if device.emulated:
             return  # a function moves such a block, in registers of its own
-        enough = spare = cut = _SPARE_FOR_LANES
+        enough = cut = spare
     registers = Registers(kernel)
     graph = Graph(block, registers)
     if line_of(graph, registers, range(len(graph.ops))).most <= _bytes(device, enough):
