@@ -14,8 +14,9 @@ from xetl.ir.builder import Builder
 from xetl.transforms.diagnostics import remark
 from xetl_cpu.dialect import CompareAndSwapOp
 from xetl_cpu.lowering.loops.chunks import chunk_at, over_chunks
-from xetl_cpu.lowering.loops.evaluate import Evaluator, scatter_lanes
+from xetl_cpu.lowering.loops.evaluator import Evaluator
 from xetl_cpu.lowering.loops.nest import At
+from xetl_cpu.lowering.loops.runs import scatter_lanes
 from xetl_cpu.lowering.loops.state import (
     Buffer,
     ScatterTile,

@@ -20,7 +20,7 @@ from xetl.dialects.base import Index
 from xetl.dialects.upstream import arith, scf, vector
 from xetl.ir.builder import Builder
 from xetl.transforms.cse import merge_equal
-from xetl_cpu.lowering.loops.evaluate import Evaluator
+from xetl_cpu.lowering.loops.evaluator import Evaluator
 from xetl_cpu.lowering.loops.nest import COLUMNS, At, Nest, open_nest
 from xetl_cpu.lowering.loops.state import Buffer, Shape, State, TileAt
 

@@ -36,7 +36,7 @@ from xetl_cpu.lowering.loops.carried import (
     same_matrix,
     stays_in_matrix,
 )
-from xetl_cpu.lowering.loops.evaluate import Evaluator
+from xetl_cpu.lowering.loops.evaluator import Evaluator
 from xetl_cpu.lowering.loops.materialization import reads_elsewhere
 from xetl_cpu.lowering.loops.nest import COLUMNS, At, Nest
 from xetl_cpu.lowering.loops.reductions import accumulated

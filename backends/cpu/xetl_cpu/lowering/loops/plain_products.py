@@ -14,7 +14,7 @@ from xetl.dialects.upstream import arith, memref, scf, vector
 from xetl.dialects.xetile import TileMmaOp
 from xetl.ir.builder import Builder
 from xetl_cpu.dialect import BrgemmTileOp, SkinnyGemmOp
-from xetl_cpu.lowering.loops.evaluate import Evaluator
+from xetl_cpu.lowering.loops.evaluator import Evaluator
 from xetl_cpu.lowering.loops.materialization import materialize
 from xetl_cpu.lowering.loops.nest import COLUMNS, At, open_nest, splat
 from xetl_cpu.lowering.loops.state import Buffer, Factor, State, element_of, shape_of

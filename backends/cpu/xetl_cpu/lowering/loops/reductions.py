@@ -23,7 +23,7 @@ from xetl.dialects.upstream import arith, memref, vector
 from xetl.ir.builder import Builder
 from xetl.transforms.diagnostics import remark
 from xetl_cpu.lowering.loops.chunks import chunk_at, over_chunks, put
-from xetl_cpu.lowering.loops.evaluate import Evaluator, constant_op
+from xetl_cpu.lowering.loops.evaluator import Evaluator, constant_op
 from xetl_cpu.lowering.loops.nest import COLUMNS, At, Nest, lane_mask
 from xetl_cpu.lowering.loops.state import (
     UNROLL,

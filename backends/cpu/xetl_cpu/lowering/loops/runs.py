@@ -10,7 +10,7 @@ places and masks.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from xdsl.dialects.builtin import IndexType, VectorType, i1
 from xdsl.ir import SSAValue
@@ -21,13 +21,10 @@ from xetl.dialects.literals import splat_value
 from xetl.dialects.memref_layout import strides_of
 from xetl.dialects.upstream import arith, vector
 from xetl.dialects.xetile import TileBroadcastOp
+from xetl_cpu.lowering.loops.evaluator import Evaluator
 from xetl_cpu.lowering.loops.nest import COLUMNS, At, lane_mask, splat
 from xetl_cpu.lowering.loops.state import ScatterTile, shape_of
 from xetl_cpu.lowering.tiles import is_non_negative
-
-if TYPE_CHECKING:
-    from xetl_cpu.lowering.loops.evaluate import Evaluator
-
 
 _MOST = 1 << 30
 """Constants of i32 that come to so much do not wrap with any index of a tile."""

@@ -12,7 +12,7 @@ from xetl.dialects.xetile import TileScanOp
 from xetl.ir.builder import Builder
 from xetl.transforms.diagnostics import remark
 from xetl_cpu.lowering.loops.chunks import chunk_at, over_chunks, put
-from xetl_cpu.lowering.loops.evaluate import Evaluator, constant_op
+from xetl_cpu.lowering.loops.evaluator import Evaluator, constant_op
 from xetl_cpu.lowering.loops.materialization import materialize
 from xetl_cpu.lowering.loops.nest import COLUMNS, At
 from xetl_cpu.lowering.loops.reductions import Combine

@@ -41,7 +41,7 @@ from xetl_cpu.lowering.loops.chunks import (
     waits_for_memory,
     whole_steps,
 )
-from xetl_cpu.lowering.loops.evaluate import Evaluator
+from xetl_cpu.lowering.loops.evaluator import Evaluator
 from xetl_cpu.lowering.loops.nest import COLUMNS, At, Nest, lane_mask, lane_numbers
 from xetl_cpu.lowering.loops.runs import end_of_run, find_run, run_lanes, scatter_lanes
 from xetl_cpu.lowering.loops.state import (

@@ -10,8 +10,6 @@ for column chunk { if (all are in X) { the same } else { gather } }``
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Block, Operation, Region, SSAValue
 
@@ -20,6 +18,7 @@ from xetl.dialects.memref_layout import strides_of
 from xetl.dialects.upstream import arith, memref, scf, vector
 from xetl.dialects.xetile import TileBroadcastOp
 from xetl.ir.builder import Builder
+from xetl_cpu.lowering.loops.evaluator import Evaluator
 from xetl_cpu.lowering.loops.nest import COLUMNS, At, lane_numbers, splat
 from xetl_cpu.lowering.loops.runs import (
     is_flat,
@@ -36,9 +35,6 @@ from xetl_cpu.lowering.loops.state import (
     view_of,
 )
 from xetl_cpu.lowering.loops.transposes import lies_across
-
-if TYPE_CHECKING:
-    from xetl_cpu.lowering.loops.evaluate import Evaluator
 
 _MOST_VECTORS = 4
 """[measured] With more, shuffles take as long as gathers."""

@@ -1,0 +1,332 @@
+"""The evaluator of rank-2 values for some of their elements, inside a loop nest.
+
+``eval(value, i, j, axis)`` gives ``lanes`` elements from (i, j) on along ``axis``, as
+a rank-1 vector. What does not live in a buffer is computed from what it was made of:
+this is how elementwise chains, broadcasts and loads fuse into one loop. Lanes past
+the end of a row hold anything; whoever stores or reduces masks them.
+
+How each operation is computed stands in `evaluate`, which enters it into `RULES`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import field
+from typing import Any, TypeAlias
+
+from xdsl.dialects.builtin import IndexType, IntegerType
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from xetl.dialects.base import Index, row_type, vector_type
+from xetl.dialects.kinds_of_types import is_vector
+from xetl.dialects.literals import make_splat
+from xetl.dialects.memref_layout import constant_index
+from xetl.dialects.upstream import arith, memref, scf, vector
+from xetl.errors import InternalError
+from xetl.imports import late
+from xetl.ir.builder import Builder
+from xetl.records import record
+from xetl_cpu.lowering.loops.nest import (
+    COLUMNS,
+    At,
+    Nest,
+    lane_mask,
+    lane_numbers,
+    splat,
+)
+from xetl_cpu.lowering.loops.state import Buffer, Matrix, State, TileAt, transposed_view
+from xetl_cpu.lowering.loops.transposes import lies_across, transposed_rows
+
+_row_of_any_stride = late("xetl_cpu.lowering.loops.strides", "row_of_any_stride")
+
+
+@record()
+class Evaluator:
+    """Evaluates values inside one nest; equal requests are answered once.
+
+    With ``whole`` the loop is to be run only where all loads are inside their
+    matrices: they need no mask, and ``limits`` collects how far each allows it;
+    ``starts``: from which column on tiles do that may start before their matrix.
+    ``loads``: those that are done. ``stop``: where stores end, if before their end.
+    ``ended``: loads that have a limit. ``outside``: loads that are past theirs.
+    ``inside``: tiles that must lie inside their matrices, instead of limits.
+    ``shifted``: chunks do not start at multiples of the lanes.
+    """
+
+    state: State
+    nest: Nest
+    whole: bool = False
+    limits: dict[object, Index] = field(default_factory=dict[object, Index])
+    starts: dict[object, Index] = field(default_factory=dict[object, Index])
+    memo: dict[Any, SSAValue] = field(default_factory=dict[Any, SSAValue])
+    stop: Index | None = None
+    loads: dict[Operation, None] = field(default_factory=dict[Operation, None])
+    ended: set[Operation] = field(default_factory=set[Operation])
+    outside: Collection[Operation] = ()
+    inside: dict[object, TileAt] | None = None
+    shifted: bool = False
+
+    def eval(self, value: SSAValue, at: At) -> SSAValue:
+        """The elements ``at`` of a vector value; a scalar is itself."""
+        if not is_vector(value.type):
+            return value
+        where = at.key()
+        found = self.memo.get((id(value), where))
+        if found is None:
+            for each in self._operands_first(value, where):
+                found = self._compute(each, at)
+                self.memo[id(each), where] = found
+        assert found is not None
+        return found
+
+    def _operands_first(self, value: SSAValue, where: object) -> list[SSAValue]:
+        """What a value is computed of elementwise, in order; itself comes last."""
+        order: dict[SSAValue, None] = {}
+        waiting = [value]
+        while waiting:
+            each = waiting[-1]
+            operands = self._elementwise_operands(each)
+            missing = [
+                operand
+                for operand in operands
+                if operand not in order and (id(operand), where) not in self.memo
+            ]
+            if missing and each not in order:
+                waiting += missing
+                continue
+            waiting.pop()
+            order[each] = None
+        return list(order)
+
+    def _elementwise_operands(self, value: SSAValue) -> Sequence[SSAValue]:
+        op = value.owner
+        if value in self.state.buffers or not isinstance(op, Operation):
+            return ()
+        if type(op) in RULES:
+            return ()
+        return [operand for operand in op.operands if is_vector(operand.type)]
+
+    def _compute(self, value: SSAValue, at: At) -> SSAValue:
+        buffer = self.state.buffers.get(value)
+        if buffer is not None:
+            return self.read(buffer, vector_type(value).element_type, at)
+        op = value.owner
+        if not isinstance(op, Operation):
+            raise InternalError("a carried value has no buffer")
+        rule = RULES.get(type(op), RULES[Operation])
+        return rule(self, op, at)
+
+    def place(self, at: At) -> Builder:
+        """Where code that depends on these coordinates belongs."""
+        return self.nest.at(at.row, at.col)
+
+    def spread(self, value: SSAValue, at: At, row: Index, col: Index) -> SSAValue:
+        """Elements of a value that is the same for all lanes: one, repeated."""
+        scalar = self.eval(value, At(row, col, COLUMNS, 1))
+        key = (id(scalar), "splat", at.lanes)
+        if key not in self.memo:
+            self.memo[key] = splat(self.nest.at(row, col), scalar, at.lanes)
+        return self.memo[key]
+
+    def read(self, buffer: Buffer, element: Attribute, at: At) -> SSAValue:
+        """Elements of a buffer."""
+        build = self.place(at)
+        rows, cols = buffer.shape
+        if at.lanes == 1:
+            indices = [at.row] if buffer.is_column else [at.row, at.col]
+            return build.insert(
+                memref.LoadOp(buffer.memref, [build.index(i) for i in indices])
+            )
+        type_ = row_type(element, at.lanes)
+        if buffer.is_column and at.axis != COLUMNS:
+            return build.insert(
+                vector.LoadOp(buffer.memref, [build.index(at.row)], type_)
+            )
+        if at.axis == COLUMNS and not buffer.is_column:
+            indices = [build.index(at.row), build.index(at.col)]
+            return build.insert(vector.LoadOp(buffer.memref, indices, type_))
+        if (cols if at.axis == COLUMNS else rows) == 1:
+            one = self.read(buffer, element, At(at.row, at.col, COLUMNS, 1))
+            return splat(build, one, at.lanes)
+        if at.block is not None and rows % at.lanes == 0:
+
+            def row_of_block(row: Index, col: Index) -> SSAValue:
+                return self.read(buffer, element, At(row, col, COLUMNS, at.lanes))
+
+            return self.block_row(id(buffer.memref), at.transposed(), row_of_block)
+        view = Matrix(transposed_view(buffer.memref, rows, cols), cols, rows)
+        mask = lane_mask(build, build.minus(rows, at.row), at.lanes)
+        return self.gather(view.memref, [at.col, at.row], mask, element, at)
+
+    def gather(
+        self,
+        base: SSAValue,
+        indices: list[Index],
+        mask: SSAValue,
+        element: Attribute,
+        at: At,
+    ) -> SSAValue:
+        """Lanes along the last dimension of ``base``, whatever its stride."""
+        build, fill = self.place(at), self.zero(element, at.lanes)
+        numbers = lane_numbers(build, at.lanes)
+        start = [build.index(index) for index in indices]
+        return build.insert(vector.GatherOp(base, start, numbers, mask, fill))
+
+    def zero(self, element: Attribute, lanes: int) -> SSAValue:
+        """Zeros, made once before the nest."""
+        return self.constant(element, 0, lanes)
+
+    def constant(self, element: Attribute, number: float, lanes: int) -> SSAValue:
+        """A constant in every lane, made once before the nest."""
+        key = ("constant", element, repr(number), lanes)
+        if key not in self.memo:
+            self.memo[key] = self.nest.places[0].insert(
+                constant_op(element, number, lanes)
+            )
+        return self.memo[key]
+
+    def load(
+        self, tile: TileAt, element: Attribute, at: At, padding: SSAValue
+    ) -> SSAValue:
+        """Elements of a tile in memory; ``padding`` where it leaves the matrix."""
+        if at.axis != COLUMNS:
+            return self.load(tile.transposed(), element, at.transposed(), padding)
+        matrix, lanes = tile.matrix, at.lanes
+        if at.block is not None and lies_across(matrix):
+
+            def row_of_block(row: Index, col: Index) -> SSAValue:
+                there = At(row, col, COLUMNS, lanes)
+                return self.load(tile.transposed(), element, there, padding)
+
+            where = (id(matrix.memref), _key(tile.row), _key(tile.col), id(padding))
+            return self.block_row(where, at, row_of_block)
+        row, col = self.nest.plus(at.row, tile.row), self.nest.plus(at.col, tile.col)
+        build = self.nest.at(row, col)
+        if self._is_unmasked(tile, at, row):
+            type_ = row_type(element, lanes)
+            indices = [build.index(row), build.index(col)]
+            return build.insert(vector.LoadOp(matrix.memref, indices, type_))
+        limit = self.row_limit(matrix, row)
+        mask = self._lanes_to(limit, tile, at, row)
+        if not tile.non_negative:
+            missing = self._lanes_to(0, tile, at, row)
+            every = self.constant(IntegerType(1), 1, lanes)
+            mask = build.both(mask, build.insert(arith.XoriOp(missing, every)))
+        if not matrix.is_contiguous():
+            start = [build.index(row), build.index(col)]
+            numbers = lane_numbers(build, lanes)
+            apart = vector.GatherOp(matrix.memref, start, numbers, mask, padding)
+            return build.insert(_row_of_any_stride(self, matrix, row, limit, apart))
+        indices = [build.index(row), build.index(col)]
+        return build.insert(vector.MaskedloadOp(matrix.memref, indices, mask, padding))
+
+    def _is_unmasked(self, tile: TileAt, at: At, row: Index) -> bool:
+        """Whether a load from a row needs no mask; it is noted where that holds."""
+        if self.is_within(tile, at):
+            return True
+        if not self.is_whole(tile, at):
+            return False
+        key = _key(tile.col)
+        if self.inside is not None:
+            self.inside[id(tile.matrix.memref), _key(tile.row), key] = tile
+            return True
+        limit, outside = self.row_limit(tile.matrix, row), self.nest.at(at.row)
+        self.limits[_key(limit), key] = outside.minus(limit, tile.col)
+        if not tile.non_negative and key not in self.starts:
+            first = self.nest.places[0]
+            self.starts[key] = first.maximum(first.minus(0, tile.col), 0)
+        return True
+
+    def block_row(
+        self, key: object, at: At, load: Callable[[Index, Index], SSAValue]
+    ) -> SSAValue:
+        """A row of a block whose columns are adjacent in memory: all are transposed."""
+        assert at.block is not None
+        row, col = at.block
+        known = (key, "block", _key(row), _key(col), at.lanes)
+        if (*known, at.nth) not in self.memo:
+            columns = [load(self.nest.plus(col, n), row) for n in range(at.lanes)]
+            rows = transposed_rows(self.nest.places[2], columns)
+            self.memo |= {(*known, n): vector for n, vector in enumerate(rows)}
+        return self.memo[(*known, at.nth)]
+
+    def load_one(self, tile: TileAt, at: At, padding: SSAValue) -> SSAValue:
+        """One element of a tile in memory; ``padding`` outside of the matrix."""
+        matrix = tile.matrix
+        row, col = self.nest.plus(at.row, tile.row), self.nest.plus(at.col, tile.col)
+        build = self.nest.at(row, col)
+        load = memref.LoadOp(matrix.memref, [build.index(row), build.index(col)])
+        if self._is_unmasked(tile, at, row):
+            return build.insert(load)
+        fits = [
+            build.compare("ult", index, size)
+            for index, size in ((row, matrix.rows), (col, matrix.cols))
+        ]
+        return load_if(build, build.both(*fits), load, padding)
+
+    def goes_along(self, at: At) -> bool:
+        """True for lanes along the inner loop, row by row."""
+        is_inner = self.nest.level(at.col) == 2
+        return at.axis == COLUMNS and at.block is None and is_inner
+
+    def is_whole(self, tile: TileAt, at: At) -> bool:
+        """True for a load along the inner loop of memory without gaps."""
+        return (
+            self.whole
+            and tile.matrix.is_contiguous()
+            and self.nest.level(at.col) > self.nest.level(at.row)
+            and self.nest.level(at.col) == 2
+        )
+
+    def is_within(self, tile: TileAt, at: At) -> bool:
+        """True for a load of lanes that are known to be inside of the matrix."""
+        if not (tile.is_inside and tile.matrix.is_contiguous()):
+            return False
+        if at.col is self.nest.inner and not self.shifted:
+            first: int | None = 0  # of all chunks one may be the last
+        else:
+            first = at.col if isinstance(at.col, int) else constant_index(at.col)
+        return first is not None and (first | tile.shape[1]) % at.lanes == 0
+
+    def row_limit(self, matrix: Matrix, row: Index) -> Index:
+        """Columns of a row that exist: none for a row outside the matrix."""
+        key = ("limit", id(matrix.memref), _key(row), _key(matrix.cols))
+        found = self.memo.get(key)
+        if found is None:
+            build = self.nest.at(row)
+            inside = build.compare("ult", row, matrix.rows)
+            found = self.memo[key] = build.select(inside, matrix.cols, 0)
+        return found
+
+    def _lanes_to(self, limit: Index, tile: TileAt, at: At, row: Index) -> SSAValue:
+        """Lanes before a column of the matrix."""
+        rest = self.nest.at(row).minus(limit, tile.col)
+        build = self.nest.at(row, at.col)
+        return lane_mask(build, build.minus(rest, at.col), at.lanes)
+
+
+def _key(index: Index) -> object:
+    return index if isinstance(index, int) else id(index)
+
+
+def constant_op(element: Attribute, number: float, lanes: int) -> arith.ConstantOp:
+    """A scalar constant, or a splat for more than one lane."""
+    if lanes > 1:
+        return arith.ConstantOp.splat(number, row_type(element, lanes))
+    if isinstance(element, IndexType):
+        return arith.ConstantOp.index(int(number))
+    return arith.ConstantOp(make_splat(number, element), element)
+
+
+def load_if(
+    build: Builder, is_inside: SSAValue, load: memref.LoadOp, padding: SSAValue
+) -> SSAValue:
+    """An element, or the padding where it is outside."""
+    there = Region(Block([load, scf.YieldOp(load.result)]))
+    outside = Region(Block([scf.YieldOp(padding)]))
+    return build.insert(scf.IfOp(is_inside, [padding.type], there, outside))
+
+
+Rule: TypeAlias = Callable[[Evaluator, Any, At], SSAValue]
+RULES: dict[type[Operation], Rule] = {}
+"""By operation; that of `Operation` is for all that work element by element."""
