@@ -224,7 +224,8 @@ def test_gelu_behind_a_product(target: str) -> None:
     fast, by_lanes = text.split("\n// ")
     assert all(" 0 bytes spilled" in x.splitlines()[0] for x in (fast, by_lanes))
     found = count(fast)
-    assert found.instructions / 128 <= 29  # elements of a lane, of 8 subgroups
+    # Of 128 elements of a lane, of 8 subgroups; the order of programs takes 40 in all.
+    assert found.instructions / 128 <= 30
     assert found.names["send load"] < 8
 
 
