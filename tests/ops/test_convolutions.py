@@ -33,6 +33,7 @@ CASES = [
         {"groups": 3, "stride": (2, 1), "dilation": (1, 2), "padding": 2},
     ),
     ((1, 10, 9, 70), (30, 5, 2, 5), {"groups": 2, "padding": "same"}),
+    ((1, 8, 9, 13), (32, 4, 3, 3), {"groups": 2, "padding": 1}),
     # A remainder by the stride has fewer pixels; more rows than a program makes.
     ((1, 2, 75, 67), (2, 1, 3, 11), {"groups": 2, "stride": 2, "dilation": (5, 1)}),
     # Fewer pixels than channels: what taps see is copied.

@@ -172,6 +172,7 @@ def direct(
     ACC: constexpr,
     PART: constexpr,
     UNROLLED: constexpr,
+    SUMS: constexpr,
     ROWS: constexpr,
     WIDTH: constexpr,
     COLUMNS: constexpr,
@@ -198,6 +199,7 @@ def direct(
         PART: rows of the result that a program makes.
         UNROLLED: rows of the kernel that are added one after the other, a divisor: what
             several of them read of a plane is loaded once.
+        SUMS: channels of the result that are summed at once, a divisor.
         ROWS: of a tile, a divisor of PART.
         WIDTH: columns of a tile.
         COLUMNS: of the planes: what a tile sees, or more.
@@ -219,8 +221,9 @@ def direct(
             one, at = image * inner + c, c * height
             copy_planes(x[one], pixels[one], planes, at, top, left, rows, STRIDES)
         xetile.barrier()
-        for i in range(0, PART, ROWS):
-            accs = (xetile.zeros((ROWS, WIDTH), ACC),) * outer
+        for tile in range(PART // ROWS * (outer // SUMS)):
+            i, o = tile // (outer // SUMS) * ROWS, tile % (outer // SUMS) * SUMS
+            accs = (xetile.zeros((ROWS, WIDTH), ACC),) * SUMS
             for part in range(inner * parts):
                 c, tap = part // parts, part % parts
                 kj = tap // (TAPS[0] // UNROLLED)
@@ -230,22 +233,20 @@ def direct(
                     ki = tap % (TAPS[0] // UNROLLED) * UNROLLED + each
                     row = ki * DILATION[0]
                     at = (plane + row % down * across) * rows + i + row // down
-                    tile = xetile.init_tile(
-                        planes, [at, column // across], (ROWS, WIDTH)
-                    )
-                    v, k = xetile.load_tile(tile), ki * TAPS[1] + kj
+                    place = [at, column // across]
+                    v = xetile.load_tile(xetile.init_tile(planes, place, (ROWS, WIDTH)))
+                    k = ki * TAPS[1] + kj
                     if IS_BY_INPUT:
                         k = count - 1 - k
                     found = ()
-                    for o in xetile.static_range(outer):
-                        w = taps[o, c * count + k]
-                        found = (*found, accs[o] + v * w)
+                    for n in xetile.static_range(SUMS):
+                        found = (*found, accs[n] + v * taps[o + n, c * count + k])
                     accs = found
-            for o in xetile.static_range(outer):
-                acc = accs[o]
+            for n in xetile.static_range(SUMS):
+                acc, channel = accs[n], o + n
                 if bias is not None:
-                    acc = acc + bias[g * outer + o].to(ACC)
-                put(acc, out[image * outer + o], [first + i, j])
+                    acc = acc + bias[g * outer + channel].to(ACC)
+                put(acc, out[image * outer + channel], [first + i, j])
 
 
 @xetile.kernel

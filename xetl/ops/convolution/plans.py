@@ -34,7 +34,9 @@ _LONGEST = 8192
 PART = 8
 """Rows that a program makes, so that weights come from a cache."""
 _ROWS, _SUMS, MOST_ROWS = 4, 8, 32
-"""Rows of a tile of `direct`, of all sums that it has in registers, of a program."""
+"""Rows of a tile of `direct`, its channels of a result, rows of a program."""
+_REGISTERS = 16
+"""Vectors of sums that it has in them."""
 _SCRATCH = 1 << 16
 """Bytes that it copies of the input: what the shared memory of any GPU holds."""
 _FILLED = 4096
@@ -334,7 +336,7 @@ def each_line(array: Numbers) -> Numbers:
 def part_of(x: Operand, g: Geometry, channels: Pair) -> int:
     """How many rows of the result `direct` makes at once; 0: it should not be used.
 
-    Products have the channels of a result in vectors: they need as many.
+    Products have the channels of a result in vectors: of two they are faster.
 
     Args:
         x: the input.
@@ -342,21 +344,24 @@ def part_of(x: Operand, g: Geometry, channels: Pair) -> int:
         channels: of a group, of the input and of the result.
     """
     inner, outer = channels
-    if outer >= _VECTOR:
+    if outer > _VECTOR:
         return 0
     item = sums_of(x.dtype).bits // 8
     down = (g.taps[0] - 1) * g.dilation[0] // g.stride[0]
     planes = inner * g.stride[0] * g.stride[1] * item
     taps = inner * outer * size_of(g.taps) * item
     room = (_SCRATCH - taps) // (planes * widths_of(g)[1]) - down
-    step = rows_of(outer)
+    step, _ = tile_of(g, outer)
     rows = max(0, min(MOST_ROWS, room)) // step * step
     return rows and cdiv(evenly(g.result[0], rows), step) * step
 
 
-def rows_of(outer: int) -> int:
-    """Rows of a tile of `direct`: registers hold one for each channel of the result."""
-    return max(1, min(_ROWS, _SUMS // (1 << (outer - 1).bit_length())))
+def tile_of(g: Geometry, outer: int) -> Pair:
+    """Rows of a tile of `direct`, and channels of the result that it sums at once."""
+    vectors = cdiv(widths_of(g)[0], _VECTOR)
+    most = min(_SUMS, _REGISTERS // vectors)
+    sums = max(n for n in range(1, most + 1) if outer % n == 0)
+    return max(1, min(_ROWS, _REGISTERS // (sums * vectors))), sums
 
 
 def widths_of(g: Geometry) -> Pair:
@@ -394,8 +399,8 @@ def _directly(
         return each_image(array)[:, g.where[0], g.where[1]]
 
     unrolled = max(n for n in range(1, 9) if g.taps[0] % n == 0)
-    rows = rows_of(outer)
-    tile = (sums_of(x.dtype), part, unrolled, rows, *widths_of(g))
+    rows, sums = tile_of(g, outer)
+    tile = (sums_of(x.dtype), part, unrolled, sums, rows, *widths_of(g))
     how = g.stride, g.dilation, g.taps, channels, is_by_input
     views = (each_image, each_line, each_group, None, to_image)
     grid = (cdiv(height, part), images, 1)
