@@ -29,6 +29,13 @@ QUICK = {
         "1",
         "--only=f32 512 64",
     ],
+    "bench_convolutions": [
+        "--rounds=1",
+        "--seconds=0",
+        "--threads",
+        "1",
+        "--only=f32 64 64 56 1",
+    ],
     "bench_import": ["--rounds=1"],
     "bench_compile": ["--rounds=1"],
     "bench_device_pipeline": ["--rounds=1"],
