@@ -332,6 +332,10 @@ class BackendBase(ABC):
         """Target and cores of the device that a launch takes; None: the host."""
         return None
 
+    def vectors(self, target: str) -> tuple[int, int]:
+        """How many vectors registers hold, and elements of 32 bits of one."""
+        return 32, 16
+
     def replay(self, call: RecordedCall) -> Callable[..., Any] | None:
         """What repeats a call, on the host, with other arrays like the recorded ones.
 

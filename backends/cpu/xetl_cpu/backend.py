@@ -95,6 +95,11 @@ class CpuBackend(BackendBase):
         """The stage that begins after a pass, if one does."""
         return _pipeline().STAGE_AFTER.get(name)
 
+    def vectors(self, target: str) -> tuple[int, int]:
+        """See `xetl.backend.BackendBase.vectors`."""
+        machine = find_target(target)
+        return machine.vector_registers, machine.lanes("f32")
+
     def replay(self, call: RecordedCall) -> Callable[..., Any] | None:
         """See `xetl.backend.BackendBase.replay`."""
         return import_whole("xetl_cpu.launch.replay").make_replay(call)

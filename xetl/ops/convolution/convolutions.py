@@ -67,7 +67,7 @@ def by_weight(
     batch, (outer, inner) = x.shape[0], made.shape[:2]
     if outer == groups and inner == 1 and (part := part_of(x, g, (1, 1))):
         unrolled = max(n for n in range(1, 5) if g.taps[1] % n == 0)
-        tile = sums_of(x.dtype), part, unrolled, *widths_of(g)
+        tile = sums_of(x.dtype), part, unrolled, *widths_of(x, g)
         how = *g.first, g.stride, g.dilation, g.taps, *tile
         views: list[View] = [each_image, each_line, each_image, lambda a: a[:, 0]]
         launch = Launch(kernels.depthwise_by_weight, views, (), (groups, 1, 1), how)

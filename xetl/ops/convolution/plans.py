@@ -23,6 +23,8 @@ from xetl.ops.calling.views import array_of, flat_view, size_of, sums_of, width_
 from xetl.ops.convolution.geometry import ALL, Geometry, Pair
 from xetl.ops.convolution.kernels import cleared, convolution, direct, shifted, turned
 from xetl.ops.products.product_steps import Seen, each_row, multiply
+from xetl.runtime.executables import choose_target
+from xetl.runtime.placement import choose_backend
 
 TILE = 64
 MOST_COLUMNS = 256
@@ -35,8 +37,6 @@ PART = 8
 """Rows that a program makes, so that weights come from a cache."""
 _ROWS, _SUMS, MOST_ROWS = 4, 8, 32
 """Rows of a tile of `direct`, its channels of a result, rows of a program."""
-_REGISTERS = 16
-"""Vectors of sums that it has in them."""
 _SCRATCH = 1 << 16
 """Bytes that it copies of the input: what the shared memory of any GPU holds."""
 _FILLED = 4096
@@ -344,29 +344,41 @@ def part_of(x: Operand, g: Geometry, channels: Pair) -> int:
         channels: of a group, of the input and of the result.
     """
     inner, outer = channels
-    if outer > _VECTOR:
-        return 0
     item = sums_of(x.dtype).bits // 8
+    if outer > _vectors_of(x)[1]:
+        return 0
     down = (g.taps[0] - 1) * g.dilation[0] // g.stride[0]
     planes = inner * g.stride[0] * g.stride[1] * item
     taps = inner * outer * size_of(g.taps) * item
-    room = (_SCRATCH - taps) // (planes * widths_of(g)[1]) - down
-    step, _ = tile_of(g, outer)
+    room = (_SCRATCH - taps) // (planes * widths_of(x, g)[1]) - down
+    step, _ = tile_of(x, g, outer)
     rows = max(0, min(MOST_ROWS, room)) // step * step
     return rows and cdiv(evenly(g.result[0], rows), step) * step
 
 
-def tile_of(g: Geometry, outer: int) -> Pair:
-    """Rows of a tile of `direct`, and channels of the result that it sums at once."""
-    vectors = cdiv(widths_of(g)[0], _VECTOR)
-    most = min(_SUMS, _REGISTERS // vectors)
+def tile_of(x: Operand, g: Geometry, outer: int) -> Pair:
+    """Rows of a tile of `direct`, and channels of the result that it sums at once.
+
+    Their sums take half of the registers.
+    """
+    registers, lanes = _vectors_of(x)
+    vectors = cdiv(widths_of(x, g)[0], lanes)
+    most = max(1, min(_SUMS, registers // 2 // vectors))
     sums = max(n for n in range(1, most + 1) if outer % n == 0)
-    return max(1, min(_ROWS, _REGISTERS // (sums * vectors))), sums
+    return max(1, min(_ROWS, registers // 2 // (sums * vectors))), sums
 
 
-def widths_of(g: Geometry) -> Pair:
+def _vectors_of(x: Operand) -> Pair:
+    """How many vectors registers hold where it is, and sums that one has."""
+    backend = choose_backend(values=[array_of(x)])
+    registers, lanes = backend.vectors(choose_target(backend))
+    return registers, lanes * 32 // sums_of(x.dtype).bits
+
+
+def widths_of(x: Operand, g: Geometry) -> Pair:
     """Columns of a tile of `direct`, and of the planes that it copies."""
-    width = min(TILE, width_of(g.result[1]))
+    registers, lanes = _vectors_of(x)
+    width = min(TILE, registers // 4 * lanes, width_of(g.result[1]))
     seen = width + (g.taps[1] - 1) * g.dilation[1] // g.stride[1]
     # Whole vectors: they are stored without masks, and shuffled apart.
     return width, cdiv(seen, _VECTOR) * _VECTOR
@@ -399,8 +411,8 @@ def _directly(
         return each_image(array)[:, g.where[0], g.where[1]]
 
     unrolled = max(n for n in range(1, 9) if g.taps[0] % n == 0)
-    rows, sums = tile_of(g, outer)
-    tile = (sums_of(x.dtype), part, unrolled, sums, rows, *widths_of(g))
+    rows, sums = tile_of(x, g, outer)
+    tile = (sums_of(x.dtype), part, unrolled, sums, rows, *widths_of(x, g))
     how = g.stride, g.dilation, g.taps, channels, is_by_input
     views = (each_image, each_line, each_group, None, to_image)
     grid = (cdiv(height, part), images, 1)
