@@ -51,7 +51,8 @@ def cases() -> dict[str, Callable[[], object]]:
 
 
 @xetile.kernel
-def filled(C, D, value, K: constexpr = 1):  # noqa: D103
+def filled(C, D, value, K: constexpr = 1):
+    """A row of C, and of D if there is one: constants and numbers of all kinds."""
     row = xetile.full((1, 16), K, C.dtype) + value
     assert C.shape[1] >= 16, "too narrow"
     xetile.store_tile(row, xetile.init_tile(C, [0, 0], (1, 16)))

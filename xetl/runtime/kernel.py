@@ -185,17 +185,15 @@ class Kernel(LaunchedKernel):
         stored, waits = prepared.stored, keywords.get("wait", True)
         fast = shortcut_entry(loaded, wanted.values, stored, place, waits)
         tuples, params = wanted.signature.tuples, wanted.signature.params
-        has_rest = any(each.is_rest for each in self._parameters.each)
-        if fast is None or (has_rest and keywords):
+        if fast is None or (keywords and self._parameters.has_rest):
             return None
         if tuples:
             named = {n: v for n, v in keywords.items() if n not in OPTIONS}
             values = self._parameters.bind(args, named)
             given = len(values) if keywords else len(args)
             fast = flat_entry(fast, self._parameters, tuples, values, given)
-        further = self._rest(wanted, len(args), bool(keywords))
-        if tuples and not keywords:
-            further = ()
+        is_all = tuples and not keywords  # the entry adds what is left out
+        further = () if is_all else self._rest(wanted, len(args), bool(keywords))
         names = tuple(each.name for each in further)
         rest = tuple(each.default for each in further)
         known = {n: v if n in OPTIONS else None for n, v in keywords.items()}

@@ -65,6 +65,11 @@ class Parameters:
         """The names, in order."""
         return [parameter.name for parameter in self.each]
 
+    @property
+    def has_rest(self) -> bool:
+        """Whether one takes all further arguments: ``*rest``."""
+        return any(each.is_rest for each in self.each)
+
     def bind(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> list[Any]:
         """The value of each parameter, in order.
 
@@ -72,7 +77,7 @@ class Parameters:
             LaunchError: an argument is missing, unknown, given twice or too many.
         """
         rest = tuple(args[self.positional :])
-        if rest and not any(each.is_rest for each in self.each):
+        if rest and not self.has_rest:
             raise LaunchError(
                 f"`{self.kernel}` takes {self.positional} positional arguments, "
                 f"but {len(args)} were given",

@@ -128,7 +128,7 @@ def flat_entry(
         for parameter, value in zip(parameters.each, values)
     ]
     first = parameters.positional
-    has_rest = any(each.is_rest for each in parameters.each)
+    has_rest = parameters.has_rest
     rest = slice(first, max(given, first)) if has_rest else None
     tail = values[min(given, first) + (has_rest and given >= first) :]
     return partial(_run_flat, fast, forms, rest, tail)
