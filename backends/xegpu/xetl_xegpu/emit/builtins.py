@@ -379,6 +379,7 @@ _OPENCL: dict[str, str | None] = {
     "get_sub_group_local_id": None,
     "get_sub_group_size": None,
     "barrier": None,
+    "sub_group_barrier": None,
     "sub_group_any": None,
     "sub_group_broadcast": None,
     "sub_group_reduce_add": None,

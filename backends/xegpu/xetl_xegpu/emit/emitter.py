@@ -67,6 +67,7 @@ class KernelEmitter(Emitter):
         payloads: those of block messages, by block of code, matrix and shape.
         spills: whether registers do not suffice.
         walked: the numbers of the program along x and y, where these are computed.
+        is_alone: whether the workgroup is one subgroup.
     """
 
     device: Device = field(kw_only=True)
@@ -81,6 +82,7 @@ class KernelEmitter(Emitter):
     payloads: dict[Any, Any] = field(default_factory=dict[Any, Any])
     spills: bool = False
     walked: tuple[Value, ...] = ()
+    is_alone: bool = False
 
     def program(self, axis: int) -> Value:
         """The number of the program along x, y or z, i64."""
@@ -118,8 +120,13 @@ class KernelEmitter(Emitter):
         return memory
 
     def meet(self) -> None:
-        """A barrier of the workgroup."""
-        barrier = builtins.function("barrier", "void", "uint")
+        """A barrier of the workgroup; of its only subgroup, if it has one.
+
+        opencl:cpu (2026.2) keeps values over a barrier in memory, and ends the process
+        on some of them. A barrier of a subgroup is no such place.
+        """
+        name = "sub_group_barrier" if self.is_alone else "barrier"
+        barrier = builtins.function(name, "void", "uint")
         self.call(barrier, [I32(_LOCAL_AND_GLOBAL)])
 
     def round_to_bf16(self, value: Value) -> Value:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
@@ -123,7 +124,8 @@ def _emit_kernel(
     kernel.attributes.add("nounwind")
     sizes = llvm.add_metadata([I32(size) for size in op.lanes])
     kernel.set_metadata("reqd_work_group_size", sizes)
-    lanes = llvm.add_metadata([I32(op.subgroup_size.value.data)])
+    subgroup = op.subgroup_size.value.data
+    lanes = llvm.add_metadata([I32(subgroup)])
     kernel.set_metadata("intel_reqd_sub_group_size", lanes)
     entry = kernel.append_basic_block("entry")
     builder = ScalarBuilder(entry) if device.emulated else ll.IRBuilder(entry)
@@ -139,6 +141,7 @@ def _emit_kernel(
         slm_bytes=op.slm_bytes.value.data,
         status=kernel.args[-1] if types and types[-1] == I64 else None,
         log_ids=log_ids,
+        is_alone=prod(op.lanes) == subgroup,
     )
     for argument, value in zip(arguments, kernel.args):
         em.set(argument, value)

@@ -101,3 +101,18 @@ def test_no_emulation_lets_some_subgroups_meet():
     module = parsed(kernel("k", "%p: i64", "simt.named_barrier 1 of 2", lanes=LANES))
     with pytest.raises(InternalError, match="lets some subgroups meet"):
         emit(module, "opencl")
+
+
+@pytest.mark.parametrize(
+    ("lanes", "called"), [(16, "@_Z17sub_group_barrierj("), (LANES, "@_Z7barrierj(")]
+)
+def test_the_only_subgroup_meets_itself(lanes: int, called: str):
+    """A barrier of all is where opencl:cpu 2026.2 ends on values of a loop before."""
+    text = kernel("k", "%p: i64", "simt.barrier", lanes=lanes)
+    met = [
+        line
+        for line in llvm_text(parsed(text), "opencl").splitlines()
+        if "barrier" in line and "call" in line
+    ]
+    assert len(met) == 1
+    assert called in met[0].replace('"', "")
