@@ -120,12 +120,14 @@ class KernelEmitter(Emitter):
         return memory
 
     def meet(self) -> None:
-        """A barrier of the workgroup; of its only subgroup, if it has one.
+        """A barrier of the workgroup.
 
-        opencl:cpu (2026.2) keeps values over a barrier in memory, and ends the process
-        on some of them. A barrier of a subgroup is no such place.
+        The only subgroup of one meets itself on opencl:cpu: its driver (2026.2) ends
+        the process on some values that a workgroup's barrier stands between. For GPUs
+        Intel's compiler makes no fence of a subgroup's barrier.
         """
-        name = "sub_group_barrier" if self.is_alone else "barrier"
+        is_alone = self.is_alone and self.device.emulated
+        name = "sub_group_barrier" if is_alone else "barrier"
         barrier = builtins.function(name, "void", "uint")
         self.call(barrier, [I32(_LOCAL_AND_GLOBAL)])
 

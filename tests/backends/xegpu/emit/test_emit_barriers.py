@@ -103,15 +103,19 @@ def test_no_emulation_lets_some_subgroups_meet():
         emit(module, "opencl")
 
 
+OF_SUBGROUP, OF_ALL = "@_Z17sub_group_barrierj(", "@_Z7barrierj("
+
+
 @pytest.mark.parametrize(
-    ("lanes", "called"), [(16, "@_Z17sub_group_barrierj("), (LANES, "@_Z7barrierj(")]
+    ("lanes", "target", "called"),
+    [(16, "opencl", OF_SUBGROUP), (LANES, "opencl", OF_ALL), (16, "pvc", OF_ALL)],
 )
-def test_the_only_subgroup_meets_itself(lanes: int, called: str):
+def test_the_only_subgroup_meets_itself(lanes: int, target: str, called: str):
     """A barrier of all is where opencl:cpu 2026.2 ends on values of a loop before."""
     text = kernel("k", "%p: i64", "simt.barrier", lanes=lanes)
     met = [
         line
-        for line in llvm_text(parsed(text), "opencl").splitlines()
+        for line in llvm_text(parsed(text), target).splitlines()
         if "barrier" in line and "call" in line
     ]
     assert len(met) == 1
