@@ -11,8 +11,9 @@ Parts, in GFLOP/s unless stated; whatever is packed or converted is inside the t
 * compile    milliseconds to compile, and to come from the cache on disk.
 
 Results have the dtype of the operands. A peer is the best of what its library offers
-for a case (`library_*.py`). The peak is that of FMA in registers, or for bf16 of the
-dot product of pairs. Shapes are m x k x n.
+for a case (`library_*.py`). The peak is that of FMA in registers; for bf16 of the dot
+product of pairs; of AMX tiles on random numbers, where the machine has them. Shapes are
+m x k x n.
 
 Parts may be run one by one, with few cases (``--only "f32 512"``): the CSV file and the
 plot gather what was measured, each bar being the last figure.
@@ -41,7 +42,7 @@ PEERS = [
     Contestant("onednn", "library_torch:linear"),
 ]
 TILED = [f"tiles_{extent}" for extent in (32, 64, 128, 256, 512)]
-PEAK = Contestant("peak", "library_fma:gemm")
+PEAK = Contestant("peak", "library_peak:gemm")
 
 
 def of(*names: str, **variables: str) -> list[Contestant]:

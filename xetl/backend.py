@@ -387,13 +387,15 @@ class BackendBase(ABC):
         return ()
 
     def peak(self, target: str, dtype: str) -> tuple[float, float] | None:
-        """What its maker says of the machine: 10^9 operations and bytes a second.
+        """The most that the machine does: 10^9 operations and bytes a second.
+
+        As its maker says, or measured where it is this machine.
 
         Args:
             dtype: of the products.
 
         Returns:
-            None where it is this machine, which can be measured.
+            None: nobody knows.
         """
         return None
 

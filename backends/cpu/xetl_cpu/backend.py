@@ -82,6 +82,10 @@ class CpuBackend(BackendBase):
         found = import_whole("xetl_cpu.launch.threads").allowed_threads()
         return f"{target}, {processor_model()}, {found.count} threads"
 
+    def peak(self, target: str, dtype: str) -> tuple[float, float]:
+        """See `xetl.backend.BackendBase.peak`; measured here, which takes a second."""
+        return import_whole("xetl_cpu.peak").measure_peak(dtype)
+
     def tune_machine(self) -> Sequence[str]:
         """Measure what instructions cost; register tiles are chosen by that."""
         tuning = import_whole("xetl_cpu.measured_costs")

@@ -136,14 +136,16 @@ def measure_costs(machine: Machine) -> Costs:
 
 def _product(dtype: str, chains: int | None, cycle: float) -> tuple[float, int, bool]:
     """Cycles of a multiply-add, f32 in a register, and whether it is a dot product."""
-    loop = _peak().MultiplyAdds(dtype, 1, chains=chains)
+    peak = _peak()
+    loop = peak.register_loop(dtype, chains)
     of_one = (4 if loop.is_dot else 2) * loop.lanes
-    return of_one / (loop.measure() * 1e9) / cycle, loop.lanes, loop.is_dot
+    rate = 1e9 * peak.Products(loop, 1).measure()
+    return of_one / rate / cycle, loop.lanes, loop.is_dot
 
 
 def _peak() -> Any:
     """What measures how fast code runs at most; it loads LLVM."""
-    return import_whole("xetl.tools.performance.peak")
+    return import_whole("xetl_cpu.peak")
 
 
 def _half(size: int) -> int:

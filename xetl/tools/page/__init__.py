@@ -38,7 +38,7 @@ from xetl.language.map_picture import picture
 from xetl.language.signature import Signature
 from xetl.pipeline import FIRST_STAGE, lower
 from xetl.runtime.report import Explanation, Remark
-from xetl.tools.performance.peak import Peak, measure_peak
+from xetl.tools.performance.peak import Peak
 from xetl.transforms.diagnostics import positions_of
 
 _MATRIX = 2
@@ -422,13 +422,9 @@ def explained(
 
 
 def _peak(stages: Stages, backend: BackendBase, target: str) -> Peak | None:
-    """As its maker says, or measured here."""
     dtypes = [each.dtype for each in stages.products] or ["f32"]
     said = backend.peak(target, dtypes[0])
-    if said is not None:
-        return Peak(*said)
-    is_bf16 = "bf16" in dtypes
-    return measure_peak("bf16" if is_bf16 else "f32") if backend.name == "cpu" else None
+    return None if said is None else Peak(*said)
 
 
 def _span(function: Callable[..., Any]) -> tuple[int, int]:
