@@ -10,10 +10,10 @@ Parts, in GFLOP/s unless stated; whatever is packed or converted is inside the t
 * calls      our own micro-kernels against calls of libxsmm in their place.
 * compile    milliseconds to compile, and to come from the cache on disk.
 
-Results have the dtype of the operands. A peer is the best of what its library offers
-for a case (`library_*.py`). The peak is that of FMA in registers; for bf16 of the dot
-product of pairs; of AMX tiles on random numbers, where the machine has them. Shapes are
-m x k x n.
+Results have the dtype of the operands, those of i8 are i32. A peer is the best of what
+its library offers for a case (`library_*.py`). The peak is that of FMA in registers;
+for bf16 of the dot product of pairs; of AMX tiles on random numbers, where the machine
+has them. Shapes are m x k x n.
 
 Parts may be run one by one, with few cases (``--only "f32 512"``): the CSV file and the
 plot gather what was measured, each bar being the last figure.
@@ -31,6 +31,7 @@ from harness import RESULTS, Case, Contest, Contestant, parse_options, update_cs
 
 SQUARE = [f"{n}x{n}x{n}" for n in (512, 1000, 1024, 2048, 4096)]
 SKINNY = ["128x4096x4096", "16x4096x4096", "4096x4096x16", "1x4096x4096"]
+OTHERS = ["197x768x3072", "256x1024x4096", "749x2048x512"]
 XETL = [
     Contestant("kernel", "library_xetl:gemm"),
     Contestant("tiles64", "library_xetl:gemm_small_tiles"),
@@ -73,9 +74,10 @@ CONTESTS = {
 }
 CASES = {
     "products": {
-        "f32": SQUARE + SKINNY,
-        "bf16": SQUARE + SKINNY,
+        "f32": SQUARE + SKINNY + OTHERS,
+        "bf16": SQUARE + SKINNY + OTHERS,
         "f16": SQUARE[1:4],
+        "i8": SQUARE[:4],
     },
     "installed": {"f32": SQUARE},
     "prepacked": {t: [*SQUARE[:4], SKINNY[0]] for t in ("f32", "bf16")},

@@ -27,12 +27,13 @@ def gemm(
     BN: constexpr = 256,
     BK: constexpr = 32,
     WG: constexpr = WG,
+    SUM: constexpr = f32,
 ):
     """C = EPILOGUE(A @ B + bias), as the language page has it."""
     m, n = xetile.program_id(0) * BM, xetile.program_id(1) * BN
     a = xetile.init_tile(A, [m, 0], (BM, BK))
     b = xetile.init_tile(B, [0, n], (BK, BN))
-    acc = xetile.zeros((BM, BN), f32)
+    acc = xetile.zeros((BM, BN), SUM)
     for _ in range(0, A.shape[1], BK):
         xetile.prefetch_tile(xetile.update_tile_offset(a, [0, 3 * BK]))
         acc = xetile.tile_mma(xetile.load_tile(a), xetile.load_tile(b), acc, wg_map=WG)

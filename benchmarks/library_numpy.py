@@ -2,14 +2,14 @@
 
 import numpy as np
 from harness import Job
-from operands import extents, flops, integer_matrices
+from operands import extents, flops, normal_matrices
 
 
 def gemm(dtype: str, shape: str) -> Job | None:
     """NumPy multiplies 16-bit matrices without BLAS: no peer."""
     if dtype != "f32":
         return None
-    A, B = integer_matrices(shape)
+    A, B = normal_matrices(dtype, shape)
     m, _, n = extents(shape)
     C = np.empty((m, n), np.float32)
     calls = [lambda: np.matmul(A, B, out=C)]

@@ -2,20 +2,27 @@
 
 import torch
 from harness import Job
-from operands import attention_flops, extents, flops, integer_matrices, normal_heads
+from operands import attention_flops, extents, flops, normal_heads, normal_matrices
 
-DTYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
+DTYPES = {
+    "f32": torch.float32,
+    "f16": torch.float16,
+    "bf16": torch.bfloat16,
+    "i8": torch.int8,
+}
 
 
 def gemm(dtype: str, shape: str) -> Job | None:
-    """Whatever torch.mm takes; that is MKL for f32 and oneDNN for bf16.
+    """Whatever torch.mm takes; that is MKL for f32 and oneDNN for bf16 and i8.
 
     The f16 GEMM of torch's CPU build runs at 1 to 4 GFLOP/s; in f32 and back is faster.
     """
     a, b = _operands(dtype, shape)
     m, _, n = extents(shape)
-    c = torch.empty(m, n, dtype=a.dtype)
-    if dtype == "f16":
+    c = torch.empty(m, n, dtype=torch.int32 if dtype == "i8" else a.dtype)
+    if dtype == "i8":
+        calls = [lambda: torch._int_mm(a, b, out=c)]
+    elif dtype == "f16":
         calls = [lambda: c.copy_(torch.mm(a.float(), b.float()))]
     else:
         calls = [lambda: torch.mm(a, b, out=c)]
@@ -26,7 +33,7 @@ def gemm(dtype: str, shape: str) -> Job | None:
 
 def linear(dtype: str, shape: str) -> Job | None:
     """OneDNN, asked for by name."""
-    if dtype == "f16":
+    if dtype in ("f16", "i8"):
         return None
     a, b = _operands(dtype, shape)
     call = torch.ops.mkldnn._linear_pointwise
@@ -34,7 +41,9 @@ def linear(dtype: str, shape: str) -> Job | None:
 
 
 def _operands(dtype: str, shape: str) -> list[torch.Tensor]:
-    return [torch.from_numpy(x).to(DTYPES[dtype]) for x in integer_matrices(shape)]
+    return [
+        torch.from_numpy(x).to(DTYPES[dtype]) for x in normal_matrices(dtype, shape)
+    ]
 
 
 def attention(dtype: str, length: int, dim: int, causal: bool) -> Job:

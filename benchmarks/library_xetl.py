@@ -8,28 +8,41 @@ import numpy as np
 from harness import Job
 from kernels import gelu
 from kernels import gemm as gemm_kernel
-from operands import attention_flops, extents, flops, integer_matrices, normal_heads
+from operands import (
+    attention_flops,
+    extents,
+    flops,
+    integer_matrices,
+    normal_heads,
+    normal_matrices,
+)
 from scipy.special import erf
 
 from xetl import ops
+from xetl.xetile import i32
 
-DTYPES = {"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16}
+DTYPES = {
+    "f32": np.float32,
+    "f16": np.float16,
+    "bf16": ml_dtypes.bfloat16,
+    "i8": np.int8,
+}
 Product = Callable[..., object]
 
 
 def gemm(dtype: str, shape: str) -> Job:
     """The kernel of the language page, tiles of 256 x 256."""
-    return _job(dtype, shape, _kernel(shape, 256))
+    return _job(dtype, shape, _kernel(dtype, shape, 256))
 
 
 def gemm_small_tiles(dtype: str, shape: str) -> Job:
     """The same kernel, tiles of 64 x 64."""
-    return _job(dtype, shape, _kernel(shape, 64))
+    return _job(dtype, shape, _kernel(dtype, shape, 64))
 
 
 def _tiled(tile: int, dtype: str, shape: str) -> Job:
     """The same kernel, tiles of any extent."""
-    return _job(dtype, shape, _kernel(shape, tile))
+    return _job(dtype, shape, _kernel(dtype, shape, tile))
 
 
 tiles_32, tiles_64, tiles_128, tiles_256, tiles_512 = (
@@ -44,7 +57,7 @@ def matmul(dtype: str, shape: str) -> Job:
 
 def gemm_prepacked(dtype: str, shape: str) -> Job:
     """The kernel where B does not change."""
-    return _job(dtype, shape, _kernel(shape, 256), prepare=ops.prepack)
+    return _job(dtype, shape, _kernel(dtype, shape, 256), prepare=ops.prepack)
 
 
 def matmul_prepacked(dtype: str, shape: str) -> Job:
@@ -54,7 +67,7 @@ def matmul_prepacked(dtype: str, shape: str) -> Job:
 
 def gemm_gelu(dtype: str, shape: str) -> Job:
     """The kernel with a bias and a GELU behind the product."""
-    return _fused(dtype, shape, _kernel(shape, 256, EPILOGUE=gelu))
+    return _fused(dtype, shape, _kernel(dtype, shape, 256, EPILOGUE=gelu))
 
 
 def matmul_gelu(dtype: str, shape: str) -> Job:
@@ -70,7 +83,7 @@ def _matmul(A: object, B: object, C: object) -> None:
     ops.matmul(A, B, out=C)
 
 
-def _kernel(shape: str, tile: int, **constants: object) -> Product:
+def _kernel(dtype: str, shape: str, tile: int, **constants: object) -> Product:
     """The kernel with tiles no larger than the matrices.
 
     Those of one row are four times as wide: memory gives long pieces at full speed.
@@ -78,6 +91,8 @@ def _kernel(shape: str, tile: int, **constants: object) -> Product:
     m, _, n = extents(shape)
     width = 4 * tile if m == 1 else tile
     constants |= {"BM": min(tile, m), "BN": min(width, n)}
+    if dtype == "i8":
+        constants["SUM"] = i32
     if (constants["BM"], constants["BN"]) != (256, 256):
         constants["WG"] = None  # the kernel's map is for its own tile
     return lambda *arrays: gemm_kernel(*arrays, **constants)
@@ -89,14 +104,17 @@ def _job(
     run: Product,
     prepare: Callable[[np.ndarray], object] = lambda b: b,
 ) -> Job:
-    """``run(A, B, C)``, which has to be exact: the operands are integers."""
+    """``run(A, B, C)``: exact for small integers, then timed on other numbers."""
     exact = integer_matrices(shape)
     A, B = (x.astype(DTYPES[dtype]) for x in exact)
-    expected = (exact[0] @ exact[1]).astype(DTYPES[dtype])
-    C, B = np.empty_like(expected), prepare(B)
-    run(A, B, C)
-    assert np.array_equal(C, expected)
-    return Job([lambda: run(A, B, C)], flops(shape))
+    expected = exact[0] @ exact[1]
+    C = np.empty(expected.shape, np.int32 if dtype == "i8" else DTYPES[dtype])
+    run(A, prepare(B), C)
+    assert np.array_equal(C, expected.astype(C.dtype))
+    for array, numbers in zip((A, B), normal_matrices(dtype, shape)):
+        array[...] = numbers
+    prepared = prepare(B)
+    return Job([lambda: run(A, prepared, C)], flops(shape))
 
 
 def _fused(dtype: str, shape: str, run: Product) -> Job:
