@@ -21,6 +21,9 @@ from xetl.records import record
 LINE = 64
 """Bytes of a cache line."""
 
+PAGE = 4096
+"""Bytes of a page of memory that nobody asked to be huge."""
+
 KB, MB = 1 << 10, 1 << 20
 
 

@@ -21,7 +21,7 @@ from typing import Any, cast
 
 from xetl.imports import import_whole
 from xetl.runtime.cache import tuned_folder, write_whole
-from xetl_cpu.machine import FAMILIES, Costs, Machine
+from xetl_cpu.machine import FAMILIES, PAGE, Costs, Machine
 
 _MEASURED = ("fma", "dot", "load", "latency", "dot_latency", "l2_bytes")
 _ROUNDS = 2
@@ -29,7 +29,6 @@ _BUSY = 0.5
 """Others that run on the same core make it seem slower; of Linux, a load average."""
 _SECONDS = 0.2
 _TRIPS = 1 << 14
-_PAGE = 4096
 _IN_A_TRIP = 16
 _LINK_CYCLES = 4
 _FACTOR = 8
@@ -157,8 +156,8 @@ def _seconds(text: str, name: str, size: int = 1) -> float:
     """Of a call with a buffer of ``size`` bytes, the least of many."""
     timing: Any = import_whole("xetl.runtime.measure")
     run = _peak().compiled(text, name, 2)
-    memory = ctypes.create_string_buffer(size + _PAGE)
-    start = -(-ctypes.addressof(memory) // _PAGE) * _PAGE
+    memory = ctypes.create_string_buffer(size + PAGE)
+    start = -(-ctypes.addressof(memory) // PAGE) * PAGE
 
     def call() -> None:
         run(start, _TRIPS, size - 1)

@@ -17,7 +17,7 @@ from xetl.errors import IRError, LaunchError
 from xetl.runtime.text_kernel import TextKernel
 from xetl.xetile import constexpr
 from xetl_cpu.dialect import XSMM, PlanAttr
-from xetl_cpu.machine import FAMILIES, LINE, Cache, Costs, Machine
+from xetl_cpu.machine import FAMILIES, LINE, PAGE, Cache, Costs, Machine
 from xetl_cpu.microkernels.blocking import Blocking, choose_blocking
 from xetl_cpu.targets import TARGETS, Target, find_target
 
@@ -168,6 +168,19 @@ def gemm(A, B, C, BM: constexpr, BN: constexpr):
         b = xetile.load_tile(xetile.init_tile(B, [k, n], (32, BN)))
         acc = xetile.tile_mma(a, b, acc)
     xetile.store_tile(acc, xetile.init_tile(C, [m, n], (BM, BN)))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "sum_", "size"), [("bf16", "f32", 2), ("i8", "i32", 1)]
+)
+def test_few_rows_take_whole_pages_of_b(dtype: str, sum_: str, size: int) -> None:
+    """AMX waits for memory, which gives pages faster than pieces of them."""
+    signature = f"{dtype}[M,K] {dtype}[K,N] {sum_}[M,N]"
+    text = gemm.ir("xsmm", signature, BM=16, BN=64, target="amx")
+    assert f"block_n = {PAGE // size}>" in text
+    (chunk,) = set(re.findall(r"chunk = (\d+)", text))
+    part = int(chunk) * PAGE  # bytes of B that a program packs at once
+    assert part <= described("sapphire_rapids").machine.l2.size // 4
 
 
 def test_the_ir_of_a_kernel_shows_the_plan() -> None:

@@ -376,7 +376,10 @@ def _chunk(target: Target, arithmetic: Arithmetic, block: tuple[int, int]) -> in
     """How much of k a program packs at once: A's and B's part in a quarter of L2."""
     word = arithmetic.k_pack * arithmetic.compute_bytes
     steps = _power_of_two(target.machine.l2.size // 4 // (max(block) * word))
-    return min(max(steps, _SHORTEST), _LONGEST) * arithmetic.k_pack
+    least = _SHORTEST
+    if arithmetic.instruction == "amx":  # C's sums stay in L2 all the same
+        least //= arithmetic.k_pack
+    return min(max(steps, least), _LONGEST) * arithmetic.k_pack
 
 
 def _power_of_two(most: int) -> int:

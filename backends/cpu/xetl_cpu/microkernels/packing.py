@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from math import gcd
 
 from xetl.records import record
 from xetl_cpu.llvm import (
@@ -25,6 +26,7 @@ from xetl_cpu.llvm import (
     Value,
     bits_of,
     const,
+    convert,
     define,
     vector,
 )
@@ -277,9 +279,80 @@ def emit_pack(
         length = builder.minimum(builder.sub(k, rows.index), most)
         valid = builder.maximum(builder.sub(k_valid, rows.index), 0)
         left = builder.sub(n_valid, column)
-        builder.call(copy, [from_, stride_k, stride_n, valid, left, length, nr, to, nr])
+        given = [from_, stride_k, stride_n, valid, left, length, nr, to, nr]
+        if unit != "minor":
+            builder.call(copy, given)
+        else:
+            there = builder.minimum(valid, length)
+            is_whole = builder.and_(
+                builder.icmp_signed(">=", there, const(I64, _ROWS)),
+                builder.icmp_signed(">=", left, nr),
+            )
+            with builder.if_else(is_whole) as (yes, no):
+                with yes:
+                    _copy_whole(_Rows(builder, target, kind, from_, stride_k), to)
+                with no:
+                    builder.call(copy, given)
     builder.ret_void()
     return function
+
+
+@record(frozen=True)
+class _Rows:
+    """`_ROWS` rows of a panel's width, all of them valid, ``stride`` elements apart."""
+
+    builder: Builder
+    target: Target
+    kind: CopyKind
+    first: Value
+    stride: Value
+
+    @property
+    def width(self) -> int:
+        """Elements of a row that are moved at once: no register holds more of them."""
+        widest = max(bits_of(self.kind.source).width, bits_of(self.kind.result).width)
+        return gcd(8 * self.target.vector_bytes // widest, self.kind.minor)
+
+    def load(self, row: int, column: int) -> Value:
+        """A piece of a row, converted."""
+        builder, (source, result) = self.builder, (self.kind.source, self.kind.result)
+        element = bits_of(source)
+        at = builder.add(builder.mul(self.stride, row), column)
+        pointer = builder.offset(self.first, element, at)
+        type_ = vector(element, self.width)
+        value = builder.load(pointer, typ=type_, align=element.width // 8)
+        return convert(builder, value, source, result)
+
+
+def _copy_whole(rows: _Rows, to: Value) -> None:
+    """Without masks or calls: most of an operand is whole."""
+    builder, kind, width = rows.builder, rows.kind, rows.width
+    element, at = bits_of(kind.result), 0
+    for first in range(0, _ROWS, kind.group):
+        for column in range(0, kind.minor, width):
+            parts = [rows.load(first + part, column) for part in range(kind.group)]
+            for value in _interleave(builder, parts):
+                place = builder.offset(to, element, at)
+                builder.store(value, place, element.width // 8)
+                at += width
+
+
+def _interleave(builder: Builder, rows: Sequence[Value]) -> list[Value]:
+    """The elements of a column side by side, in as many vectors; 1, 2 or 4 rows."""
+    if len(rows) == 1:
+        return [*rows]
+    size = rows[0].type.count
+    pairs = [(lane, size + lane) for lane in range(size)]
+    halves = [
+        [x for pair in half for x in pair]
+        for half in (pairs[: size // 2], pairs[size // 2 :])
+    ]
+    even, odd = (_interleave(builder, rows[part::2]) for part in (0, 1))
+    return [
+        builder.shuffle(a, b, half)
+        for a, b in zip(even, odd, strict=True)
+        for half in halves
+    ]
 
 
 def _rows_at_once(builder: Builder, stride_n: Value, unit: Unit | None) -> Value:

@@ -131,12 +131,13 @@ _NUMBERS = {"float": "float", "double": "double", "i32": "uint", "i64": "ulong"}
 def _of_device(em: KernelEmitter, kind: str, type_: Type) -> Builtin | None:
     """What reduces numbers over lanes; None: the device has nothing that does.
 
-    Extrema on OpenCL's driver for CPUs are NaN where some lane has NaN, not all.
+    Those of floats on OpenCL's driver for CPUs are not ours: extrema are NaN where some
+    lane has NaN, not all; on some processors a sum of -0.0 is 0.0.
     """
     name, number = kind[:3], _NUMBERS.get(str(type_))
     if name not in ("add", "min", "max") or number is None:
         return None
-    if em.device.emulated and kind.endswith("mf"):
+    if em.device.emulated and number in ("float", "double"):
         return None
     number = number if kind.endswith("ui") else number.removeprefix("u")
     return function(f"sub_group_reduce_{name}", number, number)

@@ -9,16 +9,23 @@
 // memory reserved before the first loop. One tile more than B has stands for the rest.
 // A launch that brings B packed has no tiles to pack. If every thread gets four tiles, each
 // packs the groups of four that it meets, whose rows have 512 bytes, into its own memory.
+// Else a task has 32 tiles, whose rows have a page, or those that there are, and 64 of k.
 // CHECK-LABEL: @packed
 // CHECK:       %[[B:.*]] = memref.reinterpret_cast %B
 // CHECK:       %[[THREADS:.*]] = "cpu.thread_count"
 // CHECK:       %[[ENOUGH:.*]] = arith.cmpi sle, %[[THREADS]], %[[GROUPS:.*]] :
 // CHECK:       %packed, %is_missing, %is_there, %is_own = "cpu.packed_memory"({{.*}}%[[B]]{{.*}}argument = 1 : i64
 // CHECK:       %by_thread = arith.andi %{{.*}}, %is_own
-// CHECK:       %[[MISSING:.*]] = arith.select %is_missing, %[[TILES:.*]],
+// CHECK:       %[[SOME:.*]] = arith.divui %{{.*}}, %[[C32:.*]] : index
+// CHECK:       %[[MISSING:.*]] = arith.select %is_missing, %[[SOME]],
 // CHECK:       %[[AHEAD:.*]] = arith.select %by_thread, %{{.*}}, %[[MISSING]]
-// CHECK:       scf.parallel {{.*}} to (%[[AHEAD]],
-// CHECK:       "xsmm.pack"(%[[B]]
+// CHECK:       scf.parallel (%[[TASK:.*]], %{{.*}}) = {{.*}} to (%[[AHEAD]],
+// CHECK:       %[[FIRST:.*]] = arith.muli %[[TASK]], %[[C32]]
+// CHECK:       %[[LENGTH:.*]] = arith.minsi %{{.*}}, %c64
+// CHECK:       %[[LEFT:.*]] = arith.subi %{{.*}}, %[[FIRST]]
+// CHECK:       %[[TILES:.*]] = arith.minsi %[[LEFT]], %[[C32]]
+// CHECK:       %[[COLUMNS:.*]] = arith.muli %c64, %[[TILES]]
+// CHECK:       "xsmm.pack"(%[[B]]{{.*}}, %[[LENGTH]], %[[COLUMNS]], %packed
 // CHECK:       scf.parallel
 // CHECK:       %[[TILE:.*]] = arith.minsi %y
 // CHECK:       %[[THREAD:.*]] = "cpu.thread_number"
