@@ -239,6 +239,12 @@ class Builder(ir.IRBuilder):
         codes = [const(I32, code) for code in (0, locality, 1)]
         self.intrinsic("llvm.prefetch.p0", VOID, [pointer, *codes])
 
+    def store_past_caches(self, value: Value, pointer: Value) -> None:
+        """Store a vector whose place is a multiple of its size."""
+        size = value.type.count * value.type.element.width // 8
+        store = self.store(value, pointer, size)
+        store.set_metadata("nontemporal", self.module.add_metadata([const(I32, 1)]))
+
     def stack_array(self, type_: Type, count: int) -> Instruction:
         """Address of ``count`` elements on the stack; call it in the entry block."""
         array = self.alloca(type_, count)

@@ -1,8 +1,5 @@
 """The AMX block GEMM, run by the emulator of tests/native."""
 
-import re
-from itertools import groupby
-
 import ml_dtypes
 import numpy as np
 import pytest
@@ -119,7 +116,7 @@ def test_the_last_piece_goes_to_the_users_matrix(amx, out, dtype):
     with amx.counting():
         start()
         of_b = (fenced(packed), packed[0].size, 2)
-        gemm(fenced(a), k, m, k, *of_b, c, False, *NOTHING, to, n + 3, n)
+        gemm(fenced(a), k, m, k, *of_b, c, False, *NOTHING, to, n + 3, n, False)
         stop()
     assert not amx.errors()
     rows = np.append(to, [dtype(7)] * 3).reshape(m, n + 3)
@@ -128,15 +125,60 @@ def test_the_last_piece_goes_to_the_users_matrix(amx, out, dtype):
     assert (rows[:, n:] == 7).all()
 
 
-def test_sums_are_finished_behind_the_next_products():
-    """What vectors do needs no tile, so it runs beside them; the last one follows."""
-    blocking = choose_blocking(AMX, "bf16", 64, 64)
+def blocks_of(blocking):
+    """What stands in the basic blocks of the product, by name."""
     function = emit_block_gemm(new_module(), AMX, blocking, "bf16")
-    found = [re.findall("tdpbf16ps|finish|tilestored", str(b)) for b in function.blocks]
-    steps = [[name for name, _ in groupby(each)] for each in found if each]
-    # The end of the function, what follows the loop over k, that loop.
-    expected = [["finish"], ["finish", "tilestored"], ["tdpbf16ps"]]
-    assert sorted(steps) == expected
+    return {block.name: str(block) for block in function.blocks}
+
+
+def test_sums_are_finished_between_the_next_products():
+    """What vectors do needs no tile: some rows in each step; what is left follows."""
+    found = blocks_of(choose_blocking(AMX, "bf16", 64, 64))
+    # The loop over rows ends where that over k goes on.
+    assert "tdpbf16ps" in found["k.1"]
+    assert 'label %"row"' in found["k.1"]
+    assert 'label %"k.1"' in found["row.end"]
+    tail = [name for name in found if "_finish" in found[name]]
+    assert tail == ["block.end", "k.end.if"]  # none for whole pieces; the last strip
+    assert "tilestored" in found["k.end.endif"]
+
+
+@pytest.mark.parametrize(("rows", "lines"), [(32, 32), (64, 16), (256, 4)])
+def test_the_next_piece_of_b_is_asked_for(rows, lines):
+    """Each strip asks for its share, line by line."""
+    blocking = choose_blocking(AMX, "bf16", rows, 256)
+    found = blocks_of(blocking)
+    assert found["k.1"].count("llvm.prefetch") == lines
+    strips = blocking.mc // blocking.mr
+    assert lines * 64 * blocking.kc // 32 * strips == blocking.kc * 32 * 2
+
+
+@pytest.mark.parametrize("past", [False, True])
+def test_whole_lines_may_go_past_the_caches(amx, past):
+    blocking = choose_blocking(AMX, "bf16", 64, 64)
+    m, n, k = 41, 50, 64
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-2, 3, shape).astype(BF16) for shape in ((m, k), (k, n)))
+    packed = panels_of(blocking, b, 2)
+    emit = [lambda module: emit_block_gemm(module, AMX, blocking, "bf16")]
+    gemm, start, stop = compile_functions(AMX, [*emit, configure, release])
+    c = fenced(np.zeros((64, blocking.ldc), np.float32))
+    to = fenced(np.full((m, 64), 7, BF16))  # whole pages: rows begin on lines
+    assert to.ctypes.data % 64 == 0
+    with amx.counting():
+        start()
+        of_b = (fenced(packed), packed[0].size, 2)
+        gemm(fenced(a), k, m, k, *of_b, c, False, *NOTHING, to, 64, n, past)
+        stop()
+    assert np.array_equal(to[:, :n], (a.astype("f4") @ b.astype("f4")).astype(BF16))
+    assert (to[:, n:] == 7).all()
+
+
+def test_stores_past_the_caches_are_of_whole_lines():
+    blocking = choose_blocking(AMX, "bf16", 64, 64)
+    text = str(emit_block_gemm(new_module(), AMX, blocking, "bf16"))
+    (past,) = [line for line in text.splitlines() if "nontemporal" in line]
+    assert "store <32 x i16>" in past
 
 
 def test_there_are_no_tiles_of_floats():

@@ -8,8 +8,9 @@ thread, never here.  The last strip overlaps the one before; k ends with zeros.
 
 C leaves the tiles through 4 KB in L1; vectors add what earlier pieces of k gave,
 convert and store.  Loading C into tiles costs a quarter of the time on silicon.  The
-vectors of a strip come behind the products of the next one, before its sums leave the
-tiles: they need no tile, so they run while the products do.
+vectors of a strip stand between the products of the next one, some rows in each step of
+k: they need no tile, so they run while the products do.  Behind all products they fill
+the window of the processor, and the next products wait: measured on silicon.
 
 The plain intrinsics are used: with the others LLVM chooses tiles itself and configures
 them again behind every call (measured: 54 ldtilecfg for 4 steps).
@@ -19,8 +20,11 @@ Source: Intel SDM, volume 1, chapter 18; the panel of B is the tile of `tdpbf16p
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import product
+from math import ceil
 
 from xetl_cpu.llvm import (
     I8,
@@ -30,7 +34,9 @@ from xetl_cpu.llvm import (
     VOID,
     Builder,
     Function,
+    Loop,
     Module,
+    Type,
     Value,
     const,
     define,
@@ -57,6 +63,9 @@ CONFIG = bytes([1] + [0] * 15 + [_ROW_BYTES, 0] * 8 + [0] * 16 + [_ROWS] * 8 + [
 """The 64 bytes of ldtilecfg: palette 1, then bytes of a row and rows of each tile."""
 
 _NULL = ir.Constant(PTR, None)
+
+_PAST = parameters("i1 past")
+"""Behind `OUTPUT`: whether whole lines go past the caches."""
 
 _A, _B = 4, 6
 """The first tiles of A and of B; those of C come before, row by row."""
@@ -103,41 +112,86 @@ def emit_amx_block_gemm(
     known = module.globals.get(name)
     if known is not None:
         return known
-    finish_strip = _emit_finish(module, blocking, out, name + "_finish")
-    function = define(module, name, VOID, block_gemm_parameters(out))
+    finish_rest = _emit_finish(module, blocking, out, name + "_finish")
+    given = block_gemm_parameters(out) + (_PAST if out else ())
+    function = define(module, name, VOID, given)
     builder = Builder(function.append_basic_block("entry"))
-    turn = builder.stack_array(I32, blocking.mr * blocking.nr)
-    turn.align = LINE
-    before = _Before(builder, finish_strip, [turn, function.args[7]])
+    before = _Before(builder, blocking, out, finish_rest)
     _emit_loops(builder, blocking, function, before)
-    before.finish()
+    before.finish_rest(before.of("first"))
     builder.ret_void()
     return function
 
 
+_KEPT = parameters(
+    "ptr turn, ptr c, i64 ldc, i64 top, i64 first, i64 end, i64 column, i1 add"
+)
+"""Of a strip that waits: its sums stand in ``turn`` from row ``top`` on.  Rows from
+``first`` to ``end`` are stored, from ``column`` on; what earlier pieces of k gave is in
+``c``, rows ``ldc`` apart, and is added before if ``add``."""
+
+
 class _Before:
-    """The strip whose sums lie in the turn, not finished yet; none at first."""
+    """The strip whose sums wait in L1 to be finished; none at first.
+
+    Sums have two places, which take turns: those that leave the tiles need not wait for
+    loads of those before.
+    """
 
     def __init__(
-        self, builder: Builder, function: Function, fixed: list[Value]
+        self,
+        builder: Builder,
+        blocking: Blocking,
+        out: str | None,
+        function: Function,
     ) -> None:
-        self.builder, self.function, self.fixed = builder, function, fixed
-        types = [each.type for each in function.args[len(fixed) :]]
-        self.slots = [builder.stack_array(type_, 1) for type_ in types]
-        self.keep([const(type_, 0) if type_ != PTR else _NULL for type_ in types])
+        self.builder, self.blocking, self.out = builder, blocking, out
+        self.function = function
+        self.types = dict(_kept(out)) | {"free": PTR}
+        self.slots = {
+            name: builder.stack_array(type_, 1) for name, type_ in self.types.items()
+        }
+        for name, type_ in self.types.items():
+            if name in ("turn", "free"):
+                value = builder.stack_array(I32, blocking.mr * blocking.nr)
+                value.align = LINE
+            else:
+                value = const(type_, 0) if type_ != PTR else _NULL
+            builder.store(value, self.slots[name])
+
+    def of(self, name: str) -> Value:
+        """What is known of the strip."""
+        return self.builder.load(self.slots[name], typ=self.types[name])
 
     def keep(self, values: list[Value]) -> None:
-        """Another one: the arguments of `_emit_finish`, but for turn and C."""
-        for slot, value in zip(self.slots, values, strict=True):
-            self.builder.store(value, slot)
+        """Another one, whose sums are in the place that was free: its `_KEPT`."""
+        turns = [self.of("free"), self.of("turn")]
+        names = [name for name in self.slots if name not in ("turn", "free")]
+        for name, value in zip(
+            ["turn", "free", *names], [*turns, *values], strict=True
+        ):
+            self.builder.store(value, self.slots[name])
 
-    def finish(self) -> None:
-        """Add, convert and store it."""
-        kept = [
-            self.builder.load(slot, typ=argument.type)
-            for slot, argument in zip(self.slots, self.function.args[len(self.fixed) :])
-        ]
-        self.builder.call(self.function, [*self.fixed, *kept])
+    def finish_some(self, first: Value, count: Value) -> Value:
+        """Add, convert and store ``count`` rows from ``first`` on, if there are any.
+
+        Returns the next row.
+        """
+        builder = self.builder
+        end = builder.minimum(builder.add(first, count), self.of("end"))
+        kept = [self.of(name) for name, _ in _kept(self.out)]
+        with builder.counted_loop(end, start=first, name="row") as row:
+            _finish_row(builder, self.blocking, self.out, row.index, kept)
+        return builder.maximum(first, end)
+
+    def finish_rest(self, first: Value) -> None:
+        """The rows from ``first`` on."""
+        kept = {name: self.of(name) for name, _ in _kept(self.out)} | {"first": first}
+        self.builder.call(self.function, [*kept.values()])
+
+
+def _kept(out: str | None) -> tuple[tuple[str, Type], ...]:
+    return _KEPT + OUTPUT + _PAST if out else _KEPT
 
 
 def _emit_loops(
@@ -154,6 +208,8 @@ def _emit_loops(
     last_whole = builder.maximum(builder.sub(rows, mr), 0)
     # Zeros have to be written, too: one piece of nothing where there is no k.
     pieces = builder.maximum(k, one)
+    # Of the strip before in each step: all of them in a whole piece.
+    each = const(I64, ceil(blocking.mr * blocking.k_step / blocking.kc))
     with (
         builder.counted_loop(rows, step=blocking.mc, name="block") as block,
         builder.counted_loop(panels, name="panel") as panel,
@@ -168,8 +224,10 @@ def _emit_loops(
         at = builder.mul(panel.index, panel_stride)
         at = builder.add(at, builder.mul(piece.index, blocking.nr))
         b_piece = builder.offset(b, I8, builder.mul(at, size))
+        later = _next_piece(builder, blocking, function, panel.index, (at, left))
         column = builder.mul(panel.index, blocking.nr)
         output: list[Value] = [*rest[3:]]
+        sums = _place_of_sums(builder, blocking, function, column)
         if output:
             is_last = builder.icmp_signed("<=", left, blocking.kc)
             output[0] = builder.select(is_last, output[0], _NULL)
@@ -179,55 +237,115 @@ def _emit_loops(
             # The last strip may overlap the one before: A needs no rows of zeros.
             first = builder.minimum(strip.index, last_whole)
             a_strip = builder.offset(a_piece, I8, builder.mul(first, row_bytes))
-            kernel = _MicroKernel(builder, blocking, a_strip, row_bytes)
-            kernel.multiply(b_piece, length)
-            before.finish()
-            kernel.store(before.fixed[0])
-            count = builder.minimum(builder.sub(rows, strip.index), mr)
-            before.keep([first, strip.index, count, column, add, *output])
+            part = builder.mul(builder.sub(strip.index, block.index), _share(blocking))
+            part = builder.offset(later, I8, part)
+            kernel = _MicroKernel(builder, blocking, a_strip, row_bytes, part)
+            with kernel.steps(b_piece, length, [before.of("first")]) as loop:
+                loop.next.append(before.finish_some(loop.values[0], each))
+            (done,) = loop.results
+            with builder.if_then(builder.icmp_signed("<", done, before.of("end"))):
+                before.finish_rest(done)
+            kernel.store(before.of("free"))
+            stop = builder.minimum(builder.add(strip.index, mr), rows)
+            before.keep([*sums, first, strip.index, stop, column, add, *output])
+
+
+def _next_piece(
+    builder: Builder,
+    blocking: Blocking,
+    function: Function,
+    panel: Value,
+    here: tuple[Value, Value],
+) -> Value:
+    """Where B goes on behind a piece: strips ask for it while they compute.
+
+    Behind the last panel comes the first, for other rows.  ``here``: where the piece
+    begins, in elements, and how much of k is left.
+    """
+    b, panel_stride, panels = function.args[4:7]
+    at, left = here
+    after = builder.add(panel, 1)
+    is_more = builder.icmp_signed("<", after, panels)
+    later = builder.select(is_more, builder.mul(after, panel_stride), 0)
+    goes_on = builder.icmp_signed(">", left, blocking.kc)
+    behind = builder.add(at, blocking.kc * blocking.nr)
+    later = builder.select(goes_on, behind, later)
+    return builder.offset(b, I8, builder.mul(later, blocking.compute_bytes))
+
+
+def _place_of_sums(
+    builder: Builder, blocking: Blocking, function: Function, column: Value
+) -> list[Value]:
+    """Where pieces of k leave their sums, and the distance of rows.
+
+    Sums that nobody needs behind this product have one place for all panels, which
+    stays in L1.
+    """
+    (c, accumulate), out = function.args[7:9], function.args[12:13]
+    total = blocking.arithmetic.accumulator_type
+    usual = [builder.offset(c, total, column), const(I64, blocking.ldc)]
+    if not out:
+        return usual
+    is_whole = builder.icmp_unsigned("!=", out[0], _NULL)
+    is_whole = builder.and_(is_whole, builder.not_(accumulate))
+    shared = [c, const(I64, blocking.nr)]
+    return [builder.select(is_whole, *pair) for pair in zip(shared, usual)]
 
 
 def _emit_finish(
     module: Module, blocking: Blocking, out: str | None, name: str
 ) -> Function:
-    """The sums of a strip go on, row by row: to C in scratch, or to the user.
-
-    ``void(turn, c, top, first, count, column, add)``: row ``top`` of the product is the
-    first in ``turn``; of them ``count`` rows from ``first`` on, and the columns from
-    ``column`` on, are stored, and if ``add`` (i1), what is in ``c`` is added before.
-    What follows is as for `emit_block_gemm`.
-    """
-    given = parameters(
-        "ptr turn, ptr c, i64 top, i64 first, i64 count, i64 column, i1 add"
-    )
-    function = define(module, name, VOID, given + OUTPUT if out else given)
+    """``void(...)`` with `_KEPT`, and where they go if anywhere: all rows left."""
+    function = define(module, name, VOID, _kept(out))
     function.attributes.add("noinline")
-    turn, c, top, first, count, column, add, *to = function.args
+    kept: list[Value] = [*function.args]
     builder = Builder(function.append_basic_block("entry"))
-    row_of_tile = replace(blocking, mr=1)
-    total = blocking.arithmetic.accumulator_type
-    with builder.counted_loop(count, name="row") as row:
-        number = builder.add(first, row.index)
-        at = builder.mul(builder.sub(number, top), blocking.nr)
-        sums: list[Value] = [
-            builder.load(
-                builder.offset(turn, total, builder.add(at, lane)),
-                typ=vector(total, blocking.lanes),
-                align=LINE,
-            )
-            for lane in range(0, blocking.nr, blocking.lanes)
-        ]
-        at = builder.mul(number, blocking.ldc)
-        c_row = builder.offset(c, total, builder.add(at, column))
-        sums = with_c(builder, row_of_tile, sums, c_row, add)
-        if out is None:
-            store_sums(builder, row_of_tile, sums, c_row)
-        else:
-            rows = StripRows(builder, number, number, 1)
-            output = Output(out, rows, column, *to)
-            finish(builder, row_of_tile, sums, c_row, output)
+    first, end = kept[4:6]
+    with builder.counted_loop(end, start=first, name="row") as row:
+        _finish_row(builder, blocking, out, row.index, kept)
     builder.ret_void()
     return function
+
+
+def _finish_row(
+    builder: Builder,
+    blocking: Blocking,
+    out: str | None,
+    number: Value,
+    kept: list[Value],
+) -> None:
+    """The sums of row ``number`` go on: to C in scratch, or to the user."""
+    turn, c, ldc, top, _, _, column, add, *to = kept
+    row_of_tile = replace(blocking, mr=1)
+    total = blocking.arithmetic.accumulator_type
+    at = builder.mul(builder.sub(number, top), blocking.nr)
+    sums: list[Value] = [
+        builder.load(
+            builder.offset(turn, total, builder.add(at, lane)),
+            typ=vector(total, blocking.lanes),
+            align=LINE,
+        )
+        for lane in range(0, blocking.nr, blocking.lanes)
+    ]
+    c_row = builder.offset(c, total, builder.mul(number, ldc))
+    sums = with_c(builder, row_of_tile, sums, c_row, add)
+    if out is None:
+        store_sums(builder, row_of_tile, sums, c_row)
+    else:
+        rows = StripRows(builder, number, number, 1)
+        output = Output(out, rows, column, *to)
+        finish(builder, row_of_tile, sums, c_row, output)
+
+
+def _lines(blocking: Blocking) -> int:
+    """Of the next piece of B that a strip asks for in each step: its share."""
+    step = blocking.nr * blocking.k_step * blocking.compute_bytes
+    return ceil(step // LINE * blocking.mr / blocking.mc)
+
+
+def _share(blocking: Blocking) -> int:
+    """Bytes of it for each row of the strip."""
+    return _lines(blocking) * LINE * blocking.kc // blocking.k_step // blocking.mr
 
 
 class _MicroKernel:
@@ -238,25 +356,36 @@ class _MicroKernel:
     """
 
     def __init__(
-        self, builder: Builder, blocking: Blocking, a: Value, row_bytes: Value
+        self,
+        builder: Builder,
+        blocking: Blocking,
+        a: Value,
+        row_bytes: Value,
+        later: Value,
     ) -> None:
         self.builder, self.blocking = builder, blocking
-        self.a, self.row_bytes = a, row_bytes
+        self.a, self.row_bytes, self.later = a, row_bytes, later
         self.down = range(blocking.mr // _ROWS)
         self.across = range(blocking.nr // 16)
 
-    def multiply(self, b: Value, k: Value) -> None:
-        """A panel times ``k`` elements of A's rows; the sums stay in tiles."""
+    @contextmanager
+    def steps(self, b: Value, k: Value, carried: list[Value]) -> Generator[Loop]:
+        """A panel times ``k`` elements of A's rows; the sums stay in tiles.
+
+        What the ``with`` block emits needs no tile, so it runs beside the products of
+        each step; it sets what becomes of ``carried``.
+        """
         builder, blocking = self.builder, self.blocking
         for tile in product(self.down, self.across):
             number = const(I8, self._tile_of_c(*tile))
             builder.intrinsic("llvm.x86.tilezero", VOID, [number])
-        b_row = self._row_of_panel()
-        with builder.counted_loop(k, step=blocking.k_step, name="k") as loop:
-            at = builder.mul(loop.index, blocking.compute_bytes)
+        b_row, size = self._row_of_panel(), blocking.compute_bytes
+        with builder.counted_loop(
+            k, step=blocking.k_step, carried=carried, name="k"
+        ) as loop:
+            at = builder.mul(loop.index, size)
             a_step = builder.offset(self.a, I8, at)
-            at = builder.mul(at, blocking.nr)
-            b_step = builder.offset(b, I8, at)
+            b_step = builder.offset(b, I8, builder.mul(at, blocking.nr))
             for row in self.down:
                 for column in self.across:
                     # B 0, A 0, product, B 1, product, A 1, two products.
@@ -268,6 +397,12 @@ class _MicroKernel:
                         at = builder.offset(a_step, I8, skip)
                         self._move("tileloaddt164", _A + row, at, self.row_bytes)
                     self._multiply(row, column)
+            lines = _lines(blocking)
+            skip = builder.mul(loop.index, lines * LINE // blocking.k_step)
+            wanted = builder.offset(self.later, I8, skip)
+            for line in range(lines):
+                builder.prefetch_to_l2(builder.offset(wanted, I8, line * LINE))
+            yield loop
 
     def store(self, turn: Value) -> None:
         """The sums go to ``turn``, row by row."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from xetl.records import record
 from xetl_cpu.llvm import Builder, Type, Value, bits_of, convert, ir, parameters, vector
+from xetl_cpu.machine import LINE
 from xetl_cpu.microkernels.blocking import Blocking
 
 _BLOCK_GEMM = parameters(
@@ -48,7 +49,8 @@ class StripRows:
 class Output:
     """The user's matrix: its dtype, a strip of it, and as function arguments the rest.
 
-    Rows that do not exist are the last one, computed again: it is stored again.
+    Rows that do not exist are the last one, computed again: it is stored again.  If
+    ``past``, what is whole goes past the caches: rows begin on lines then.
     """
 
     dtype: str
@@ -57,6 +59,7 @@ class Output:
     base: Value
     stride: Value
     cols: Value
+    past: Value | None = None
 
 
 def prefetch_c(builder: Builder, blocking: Blocking, c: Value) -> None:
@@ -122,7 +125,7 @@ def finish(
             narrow = [_converted(builder, one, source, to.dtype) for one in sums]
             with builder.if_else(is_whole) as (whole, part):
                 with whole:
-                    _store_rows(builder, blocking, narrow, rows)
+                    _store_whole_rows(builder, blocking, narrow, rows, to.past)
                 with part:
                     _store_rows(builder, blocking, narrow, rows, left)
         with scratch:
@@ -133,6 +136,34 @@ def _converted(builder: Builder, total: Value, source: str, to: str) -> Value:
     """A vector of sums as the bits of another dtype."""
     bits = builder.bitcast(total, vector(bits_of(source), total.type.count))
     return convert(builder, bits, source, to)
+
+
+def _store_whole_rows(
+    builder: Builder,
+    blocking: Blocking,
+    values: list[Value],
+    rows: list[Value],
+    past: Value | None,
+) -> None:
+    """All columns of a strip to a matrix; ``past`` the caches, by vectors of a line."""
+    if past is None:
+        _store_rows(builder, blocking, values, rows)
+        return
+    with builder.if_else(past) as (streams, stays):
+        with streams:
+            element, vectors = values[0].type.element, blocking.vectors
+            for number, row in enumerate(rows):
+                parts = values[number * vectors :][:vectors]
+                while len(parts) > 1 and parts[0].type.count * element.width < 8 * LINE:
+                    parts = [
+                        builder.shuffle(*pair, range(2 * pair[0].type.count))
+                        for pair in zip(parts[::2], parts[1::2])
+                    ]
+                for part, value in enumerate(parts):
+                    at = builder.offset(row, element, part * value.type.count)
+                    builder.store_past_caches(value, at)
+        with stays:
+            _store_rows(builder, blocking, values, rows)
 
 
 def _store_rows(
