@@ -72,6 +72,7 @@ from xetl_cpu.lowering.computed_places import divide_grid, remainders
 from xetl_cpu.lowering.slices import Slices, shape_of, spread
 from xetl_cpu.lowering.tiles import way_to_store
 from xetl_cpu.machine import PAGE
+from xetl_cpu.microkernels.arithmetic import choose_arithmetic
 from xetl_cpu.microkernels.blocking import LOW_ROWS, SKINNY_ROWS
 from xetl_cpu.targets import INLINE, Target, find_target
 
@@ -87,6 +88,12 @@ _ROWS = _COLUMNS = 256
 _ROW_TASKS = 2
 """For each of several threads at least, of rows that become longer."""
 
+_TILE_PART = 2
+"""Of L2, one part is for the sums of a task on AMX tiles, as wide as that allows: A is
+copied for each task (measured on silicon: 1024 and 2048 cubed by 256 and 1,024 columns
+in bf16, 1067 and 1448, 731 and 1070 GFLOP/s). But no wider than a page, for which few
+rows wait: memory gives pages faster than pieces (16 x 4096 x 4096: 1.4 as fast)."""
+
 _PIECE = 512
 """Bytes of a row of a tile of B, at least: a task that packs B itself takes as many."""
 
@@ -95,10 +102,6 @@ _TASKS = 8
 
 _LOW_COLUMNS, _LOW_TASKS = 512, 4
 """Of few rows that stream B, if so much of C stays in L1: memory nearly bounds them."""
-
-_OF_TILES = {"bf16": 2, "i8": 1, "u8": 1}
-"""Bytes of what AMX multiplies. It is so fast that only B's way from memory counts, of
-which a page's width comes in one piece (16 x 4096 x 4096 in bf16: 1.4 as fast)."""
 
 _SUM_BYTES = 4
 """Of an element of a product."""
@@ -144,7 +147,8 @@ def _grow(loop: scf.ParallelOp, number: BlockArgument) -> None:
         text = f"{times} neighbours run as one: {extent * times} instead of {extent}"
         for store in slices.stores:
             remark(store, "programs", f"up to {text}" if is_long else text)
-        some = _share(loop, _Task(times, _ROW_TASKS)) if is_long else times
+        task = _Task(times, _ROW_TASKS)
+        some = _share(loop, task, number) if is_long else times
         slices.grow(times)
         spread(loop, number, slices, some)
         if not is_long:
@@ -152,10 +156,17 @@ def _grow(loop: scf.ParallelOp, number: BlockArgument) -> None:
 
 
 class _Task(NamedTuple):
-    """How many programs become one at most, and tasks there are for a thread."""
+    """How many programs become one, and tasks there are for a thread.
+
+    Attributes:
+        most: programs of a task.
+        tasks: at least, for each of several threads.
+        is_wide: whether matrices may well be narrower; then the task is as they are.
+    """
 
     most: int
     tasks: int
+    is_wide: bool = False
 
 
 def _make_tasks(loop: scf.ParallelOp, target: Target) -> None:
@@ -171,7 +182,7 @@ def _make_tasks(loop: scf.ParallelOp, target: Target) -> None:
             if how.most > 1:
                 most *= how.most
                 slices.grow(how.most)
-                some = _share(loop, how)
+                some = _share(loop, how, number)
                 if number in computed:
                     some = divide_grid(loop, computed[number], some, how.most)
                 spread(loop, number, slices, some)
@@ -205,10 +216,13 @@ def _of_columns(product: BrgemmTileOp, target: Target) -> _Task:
     m, n, _ = product.shape()
     init, dtype = product.b.owner, element_name(product.b)
     if m > SKINNY_ROWS and target.calls == INLINE:
-        if m <= LOW_ROWS and target.has_amx and dtype in _OF_TILES:
-            return _Task(PAGE // _OF_TILES[dtype] // n, _LOW_TASKS)
-        if m > LOW_ROWS or target.machine.l1.size < _LOW_COLUMNS * m * _SUM_BYTES:
-            return _Task(_COLUMNS // n, _TASKS)
+        wide = _columns_on_tiles(product, target)
+        is_low = m <= LOW_ROWS
+        if wide and is_low:
+            return _Task(wide // n, _LOW_TASKS, is_wide=True)
+        if not is_low or target.machine.l1.size < _LOW_COLUMNS * m * _SUM_BYTES:
+            most = max(_COLUMNS, wide)
+            return _Task(most // n, _TASKS, is_wide=most > _COLUMNS)
         return _Task(_LOW_COLUMNS // n, _LOW_TASKS)
     is_by_rows = isinstance(init, InitTileOp) and init.mixed_strides[-1:] == (1,)
     is_float = dtype in ("f32", "f64", "bf16", "f16")
@@ -218,12 +232,28 @@ def _of_columns(product: BrgemmTileOp, target: Target) -> _Task:
     return _Task((1 << width.bit_length() - 1) // n, 1)
 
 
-def _share(loop: scf.ParallelOp, how: _Task) -> Index:
-    """The programs that a task has, computed before all."""
+def _columns_on_tiles(product: BrgemmTileOp, target: Target) -> int:
+    """How wide the part of L2 for sums is, a page of B at most, if AMX computes them.
+
+    Else 0.
+    """
+    (m, _, _), dtype = product.shape(), element_name(product.a)
+    how = choose_arithmetic(target, dtype, product.unsigned)
+    if how.instruction != "amx":
+        return 0
+    rows = m if m <= LOW_ROWS else max(_ROWS, m)
+    wide = target.machine.l2.size // _TILE_PART // (_SUM_BYTES * rows)
+    return min(1 << wide.bit_length() - 1, PAGE // how.compute_bytes)
+
+
+def _share(loop: scf.ParallelOp, how: _Task, number: SSAValue) -> Index:
+    """The programs that a task has along ``number``, computed before all."""
     build = Builder.before(loop)
     programs = build.product(loop.upper_bounds)
     threads = build.insert(ThreadCountOp())
     alone = build.compare("sle", threads, 1)
     fitting = build.divided(programs, build.times(threads, how.tasks))
     fitting = build.select(alone, how.most, fitting)
+    if how.is_wide and isinstance(number, BlockArgument):
+        fitting = build.minimum(fitting, loop.upper_bounds[number.index])
     return build.maximum(build.minimum(fitting, how.most), 1)
