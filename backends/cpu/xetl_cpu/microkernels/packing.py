@@ -287,36 +287,32 @@ def emit_pack(
         valid = builder.maximum(builder.sub(k_valid, rows.index), 0)
         left = builder.sub(n_valid, column)
         given = [from_, stride_k, stride_n, valid, left, length, nr, to, nr]
-        if unit != "minor":
-            builder.call(copy, given)
-        else:
-            there = builder.minimum(valid, length)
-            is_whole = builder.and_(
-                builder.icmp_signed(">=", there, const(I64, few)),
-                builder.icmp_signed(">=", left, nr),
-            )
-            with builder.if_else(is_whole) as (yes, no):
-                with yes, builder.counted_loop(few, step=_ROWS) as part:
-                    skip = builder.mul(part.index, stride_k)
-                    first = builder.offset(from_, element, skip)
-                    skip = builder.mul(part.index, nr)
-                    place = builder.offset(to, bits_of(blocking.compute), skip)
-                    _copy_whole(_Rows(builder, target, kind, first, stride_k), place)
+        if unit == "minor":
+            whole = _Rows(builder, target, kind, from_, stride_k, few)
+            with builder.if_else(whole.are_there(valid, length, left)) as (yes, no):
+                with yes:
+                    whole.copy(to)
                 with no:
                     builder.call(copy, given)
+        else:
+            builder.call(copy, given)
     builder.ret_void()
     return function
 
 
 @record(frozen=True)
 class _Rows:
-    """`_ROWS` rows of a panel's width, all of them valid, ``stride`` elements apart."""
+    """``count`` rows of a panel's width, ``stride`` elements apart.
+
+    Most of an operand is whole: it is copied without masks or calls.
+    """
 
     builder: Builder
     target: Target
     kind: CopyKind
     first: Value
     stride: Value
+    count: int
 
     @property
     def width(self) -> int:
@@ -324,7 +320,36 @@ class _Rows:
         widest = max(bits_of(self.kind.source).width, bits_of(self.kind.result).width)
         return gcd(8 * self.target.vector_bytes // widest, self.kind.minor)
 
-    def load(self, row: int, column: int) -> Value:
+    def are_there(self, valid: Value, length: Value, columns: Value) -> Value:
+        """Whether the rows and columns that are valid suffice."""
+        builder = self.builder
+        return builder.and_(
+            builder.icmp_signed(
+                ">=", builder.minimum(valid, length), const(I64, self.count)
+            ),
+            builder.icmp_signed(">=", columns, const(I64, self.kind.minor)),
+        )
+
+    def copy(self, to: Value) -> None:
+        """To a panel, `_ROWS` at a time."""
+        builder, result = self.builder, bits_of(self.kind.result)
+        with builder.counted_loop(self.count, step=_ROWS) as part:
+            skip = builder.mul(part.index, self.stride)
+            first = builder.offset(self.first, bits_of(self.kind.source), skip)
+            at = builder.mul(part.index, self.kind.minor)
+            replace(self, first=first)._copy_some(builder.offset(to, result, at))
+
+    def _copy_some(self, to: Value) -> None:
+        kind, result, at = self.kind, bits_of(self.kind.result), 0
+        for first in range(0, _ROWS, kind.group):
+            for column in range(0, kind.minor, self.width):
+                parts = [self._load(first + part, column) for part in range(kind.group)]
+                for value in _interleave(self.builder, parts):
+                    place = self.builder.offset(to, result, at)
+                    self.builder.store(value, place, result.width // 8)
+                    at += self.width
+
+    def _load(self, row: int, column: int) -> Value:
         """A piece of a row, converted."""
         builder, (source, result) = self.builder, (self.kind.source, self.kind.result)
         element = bits_of(source)
@@ -333,19 +358,6 @@ class _Rows:
         type_ = vector(element, self.width)
         value = builder.load(pointer, typ=type_, align=element.width // 8)
         return convert(builder, value, source, result)
-
-
-def _copy_whole(rows: _Rows, to: Value) -> None:
-    """Without masks or calls: most of an operand is whole."""
-    builder, kind, width = rows.builder, rows.kind, rows.width
-    element, at = bits_of(kind.result), 0
-    for first in range(0, _ROWS, kind.group):
-        for column in range(0, kind.minor, width):
-            parts = [rows.load(first + part, column) for part in range(kind.group)]
-            for value in _interleave(builder, parts):
-                place = builder.offset(to, element, at)
-                builder.store(value, place, element.width // 8)
-                at += width
 
 
 def _interleave(builder: Builder, rows: Sequence[Value]) -> list[Value]:
