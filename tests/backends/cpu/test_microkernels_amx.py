@@ -184,3 +184,20 @@ def test_stores_past_the_caches_are_of_whole_lines():
 def test_there_are_no_tiles_of_floats():
     for dtype in ("f32", "f64", "f16"):
         assert choose_blocking(AMX, dtype, 64, 64).arithmetic.instruction == "fma"
+
+
+def test_sums_that_begin_in_scratch_are_stored_there(amx):
+    """The first piece of k needs no vectors; later ones add what it gave."""
+    blocking = choose_blocking(AMX, "bf16", 64, 64)
+    text = str(emit_block_gemm(new_module(), AMX, blocking))
+    assert len(re.findall(r"tilestored64\S* *\(", text)) == 4
+    assert len(re.findall(r"select .*, ptr", text)) == 1
+    m, n, k = 41, 50, 2 * blocking.kc + 32
+    rng = np.random.default_rng(0)
+    a = rng.integers(-2, 3, (m, k)).astype(BF16)  # the last strip overlaps
+    b = rng.integers(-2, 3, (k, n)).astype(BF16)
+    for some in (k, 64):
+        c = np.full((64, blocking.ldc), np.nan, np.float32)
+        got = run(amx, blocking, a[:, :some].copy(), b[:some], c, accumulate=False)
+        want = a[:, :some].astype("f4") @ b[:some].astype("f4")
+        assert np.array_equal(got[:m, :n], want)

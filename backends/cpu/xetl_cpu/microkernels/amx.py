@@ -6,9 +6,9 @@ full size, so there is one configuration for all kernels, and every thread sets 
 for a whole launch: `emit_configure` and `emit_release` are called by whoever runs the
 thread, never here.  The last strip overlaps the one before; k ends with zeros.
 
-C leaves the tiles through 4 KB in L1; vectors add what earlier pieces of k gave,
-convert and store.  Loading C into tiles costs a quarter of the time on silicon.  The
-vectors of a strip stand between the products of the next one, some rows in each step of
+C that begins in scratch is stored there.  All else leaves the tiles through 4 KB in L1;
+vectors add what earlier pieces of k gave, convert and store.  Loading C into tiles
+costs a quarter of the time on silicon.  The vectors of a strip stand between the products of the next one, some rows in each step of
 k: they need no tile, so they run while the products do.  Behind all products they fill
 the window of the processor, and the next products wait: measured on silicon.
 
@@ -201,7 +201,7 @@ def _emit_loops(
 
     A piece of a panel, ``kc`` steps, stays in L1 while all strips of the block meet it.
     """
-    a, lda, rows, k, b, panel_stride, panels, _, accumulate, *rest = function.args
+    a, lda, rows, k, b, panel_stride, panels, c, accumulate, *rest = function.args
     size, one = blocking.compute_bytes, const(I64, 1)
     mr = const(I64, blocking.mr)
     row_bytes = builder.mul(lda, size)
@@ -245,8 +245,15 @@ def _emit_loops(
             (done,) = loop.results
             with builder.if_then(builder.icmp_signed("<", done, before.of("end"))):
                 before.finish_rest(done)
-            kernel.store(before.of("free"))
+            stays = builder.not_(add)
+            if output:
+                is_scratch = builder.icmp_unsigned("==", output[0], _NULL)
+                stays = builder.and_(stays, is_scratch)
+            in_c = builder.offset(sums[0], I32, builder.mul(first, sums[1]))
+            to = builder.select(stays, in_c, before.of("free"))
+            kernel.store(to, builder.select(stays, sums[1], const(I64, blocking.nr)))
             stop = builder.minimum(builder.add(strip.index, mr), rows)
+            stop = builder.select(stays, strip.index, stop)
             before.keep([*sums, first, strip.index, stop, column, add, *output])
 
 
@@ -404,16 +411,17 @@ class _MicroKernel:
                 builder.prefetch_to_l2(builder.offset(wanted, I8, line * LINE))
             yield loop
 
-    def store(self, turn: Value) -> None:
-        """The sums go to ``turn``, row by row."""
-        for row, column in product(self.down, self.across):
-            skip = (row * _ROWS * self.blocking.nr + column * 16) * 4
-            at = self.builder.offset(turn, I8, skip)
-            number = self._tile_of_c(row, column)
-            self._move("tilestored64", number, at, self._row_of_panel())
+    def store(self, to: Value, row: Value) -> None:
+        """The sums go to ``to``, where a row begins ``row`` elements behind another."""
+        builder, stride = self.builder, self.builder.mul(row, 4)
+        below = builder.mul(stride, _ROWS)
+        for down, across in product(self.down, self.across):
+            at = builder.add(builder.mul(below, down), across * _ROW_BYTES)
+            place = builder.offset(to, I8, at)
+            self._move("tilestored64", self._tile_of_c(down, across), place, stride)
 
     def _row_of_panel(self) -> Value:
-        """Bytes of a word of each of its columns, and of as many sums."""
+        """Bytes of a word of each of its columns."""
         return const(I64, 4 * self.blocking.nr)
 
     def _tile_of_c(self, row: int, column: int) -> int:
