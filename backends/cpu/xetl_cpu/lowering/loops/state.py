@@ -23,7 +23,7 @@ from xetl.errors import InternalError
 from xetl.ir.builder import Builder
 from xetl.records import record
 from xetl.transforms.diagnostics import remark
-from xetl_cpu.dialect import ViewAddressOp
+from xetl_cpu.dialect import BrgemmTileOp, ViewAddressOp
 from xetl_cpu.lowering.tiles import tile_sizes
 from xetl_cpu.targets import Target
 
@@ -184,8 +184,13 @@ class State:
         return Buffer(self.scratch_memref([rows, self.padded(cols)], element), shape)
 
     def room_for(self, value: SSAValue) -> Buffer:
-        """Scratch in the shape of a value."""
-        return self.allocate(shape_of(value), element_of(value))
+        """Scratch in the shape of a value; as AMX wants it for A of a product."""
+        shape, element = shape_of(value), element_of(value)
+        plans = [op.blocking() for op in _products_of_rows(value)]
+        if not any(plan.uses_tiles for plan in plans):
+            return self.allocate(shape, element)
+        row = max(plan.copied_row(self.padded(shape[1])) for plan in plans)
+        return Buffer(self.scratch_memref([shape[0], row], element), shape)
 
     def vectors_per_trip(self, extent: int) -> int:
         """How many vectors of a row a reduction takes at once."""
@@ -209,6 +214,14 @@ class State:
             else InsertPoint.at_end(self.scratch)
         )
         return Builder(point).insert(op)
+
+
+def _products_of_rows(value: SSAValue) -> Iterator[BrgemmTileOp]:
+    """Products whose A a value is, as it stands."""
+    for use in value.uses:
+        op = use.operation
+        if isinstance(op, BrgemmTileOp) and op.a is value and op.trans_a is None:
+            yield op
 
 
 def shape_of(value: SSAValue) -> Shape:
