@@ -134,7 +134,7 @@ def test_rows_of_a_lie_well_for_the_first_cache(amx, k, dtype):
         a[...] = bytes_or_small(rng, dtype, *a.shape)
         expected = (a.astype("f8") @ given.astype("f8")).astype(to)
         assert np.array_equal(run(amx, a, given, to), expected)
-        assert amx.total()["tileloaddt1"] > 0
+        assert (amx.total()["tileloaddt1"] > 0) == (k > 128)  # Else A stays in L1.
         assert amx.slow_loads() == 0
 
 
@@ -262,7 +262,8 @@ def test_few_rows_are_multiplied_where_b_is(amx, rows):
     products = 0 if rows <= 4 else 256 // 16 * 256 // 32
     found = amx.total()
     assert found["tdpbf16ps"] == products
-    assert (found["tileloadd"], found["tileloaddt1"]) == (products, products // 2)
+    # Rows so few and short stay in L1 beside B's.
+    assert (found["tileloadd"], found["tileloaddt1"]) == (products * 3 // 2, 0)
     text = low.ir("asm", a, b, c, BM=rows, BN=128)
     assert "vdpbf16ps" not in text
 
