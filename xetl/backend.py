@@ -336,6 +336,10 @@ class BackendBase(ABC):
         """How many vectors registers hold, and elements of 32 bits of one."""
         return 32, 16
 
+    def matrix_rows(self, target: str, dtype: str) -> int:
+        """Rows of a product that stay in tile registers; 0: vectors multiply."""
+        return 0
+
     def replay(self, call: RecordedCall) -> Callable[..., Any] | None:
         """What repeats a call, on the host, with other arrays like the recorded ones.
 

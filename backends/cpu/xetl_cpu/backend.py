@@ -104,6 +104,10 @@ class CpuBackend(BackendBase):
         machine = find_target(target)
         return machine.vector_registers, machine.lanes("f32")
 
+    def matrix_rows(self, target: str, dtype: str) -> int:
+        """See `xetl.backend.BackendBase.matrix_rows`."""
+        return 32 if dtype == "bf16" and find_target(target).has_amx else 0
+
     def replay(self, call: RecordedCall) -> Callable[..., Any] | None:
         """See `xetl.backend.BackendBase.replay`."""
         return import_whole("xetl_cpu.launch.replay").make_replay(call)

@@ -13,6 +13,7 @@ from xetl.language.dtypes import DType, bf16
 from xetl.language.ops import cdiv
 from xetl.ops.activations import copied
 from xetl.ops.attention.backward_kernel import attention_backward
+from xetl.ops.attention.blocks import QUERIES, blocks_of
 from xetl.ops.attention.kernel import attention, attention_with_options
 from xetl.ops.calling.batches import View, chain, itself, split_batch
 from xetl.ops.calling.calls import Launch
@@ -30,8 +31,6 @@ from xetl.ops.calling.rules import SUMS, Shape, common_dtype_of, wrong_shape
 from xetl.ops.calling.views import array_of, size_of
 from xetl.ops.dropouts import new_seed
 from xetl.ops.products.plans import smallest
-from xetl.runtime.placement import choose_backend
-from xetl.runtime.usm import DEVICE_BACKEND
 
 Dims: TypeAlias = Sequence[int]
 """Numbers that torch takes as a list."""
@@ -43,23 +42,10 @@ _LOG2_E = 1.4426950408889634
 _LEAST_FACTOR = 2.0**-126
 """In place of 0, with which what is masked (minus infinity) would be NaN."""
 
-_QUERIES = (1, 4, 16, 64)
-"""Of a program: the first that is enough, else the last. More are no faster on a CPU,
-and leave less for other threads."""
-
-_KEYS = (16, 64, 256)
-"""Of a block: enough for a product to be one, few enough for scores to stay in L2."""
-
-_CAUSAL_KEYS = (16, 64)
-"""Of a block where scores are masked: what is masked of one is computed in vain, and
-smaller blocks leave out more."""
-
 _KEYS_BACKWARD = (16, 64, 128)
 """For the derivative, where nothing is masked."""
 
-DEVICE_KEYS = {16: 64, 32: 32, 64: 8}
-"""Of a block on a GPU, by the bits of a dtype. [measured] nothing spills; where lanes
-multiply (32 and 64 bits) some KB a subgroup would with twice as many."""
+_CAUSAL_KEYS_BACKWARD = (16, 64)
 
 
 def _completed(values: list[Any]) -> None:
@@ -154,8 +140,9 @@ def attention_gradients(
         inputs = (query, key, value, attn_mask, result, grad, seed)
         arrays = (*inputs, q_starts, k_starts, kept, by_q, *made[1:])
         left, right = window_of(_NAME, window, is_causal=False)
-        keys = _KEYS_BACKWARD if left is right is None else _CAUSAL_KEYS
-        blocks = smallest(_QUERIES, s), smallest(keys, t)
+        is_whole = left is right is None
+        keys = _KEYS_BACKWARD if is_whole else _CAUSAL_KEYS_BACKWARD
+        blocks = smallest(QUERIES, s), smallest(keys, t)
         mul = query.dtype if query.dtype is bf16 else acc
         constants = (b, left, right, mul, acc, *blocks, d, e)
         sequences = b if q_starts is None else b * (q_starts.shape[0] - 1)
@@ -245,10 +232,8 @@ def scaled_dot_product_attention(
         chained: list[View | None] = [chain(a, b) for a, b in zip(seen, found.views)]
         if mask is None:
             chained.insert(3, None)
-        backend = choose_backend(values=[array_of(x) for x in (q, k, v)]).name
-        block, sums = queries_of_program(s), SUMS[dtype]
-        is_masked = left is not None or right is not None
-        columns = keys_of_block(backend, t, dtype.bits, is_masked=is_masked)
+        is_masked, sums = left is not None or right is not None, SUMS[dtype]
+        block, columns = blocks_of((q, k, v), (s, t), is_masked=is_masked)
         number = 1 / sqrt(q.shape[-1]) if scale is None else scale
         rest = (number < 0, sums, block, columns, q.shape[-1], v.shape[-1])
         grid = (cdiv(s, block), found.matrices, 1)
@@ -323,18 +308,6 @@ def _check_mask(mask: Operand, dtype: DType, wanted: Shape) -> None:
     is_float = mask.dtype in SUMS and mask.dtype.bits <= SUMS[dtype].bits
     if not mask.dtype.is_bool and not is_float:
         common_dtype_of(_NAME, {"q": dtype, "attn_mask": mask.dtype})
-
-
-def keys_of_block(backend: str, keys: int, bits: int, *, is_masked: bool) -> int:
-    """How many keys a block has."""
-    if backend == DEVICE_BACKEND:
-        return DEVICE_KEYS[bits]
-    return smallest(_CAUSAL_KEYS if is_masked else _KEYS, keys)
-
-
-def queries_of_program(queries: int) -> int:
-    """How many queries a program has."""
-    return smallest(_QUERIES, queries)
 
 
 def _result_shape(q: Shape, k: Shape, v: Shape) -> Shape:

@@ -13,11 +13,10 @@ from typing import Any, TypeAlias
 from xetl.errors import LaunchError
 from xetl.language.dtypes import i32
 from xetl.language.ops import cdiv
+from xetl.ops.attention.blocks import blocks_of
 from xetl.ops.attention.dot_product_attention import (
     attention_gradients,
     factors_of,
-    keys_of_block,
-    queries_of_program,
     window_of,
 )
 from xetl.ops.attention.kernel import attention_with_options
@@ -34,8 +33,7 @@ from xetl.ops.calling.declarations import (
 from xetl.ops.calling.declare import function
 from xetl.ops.calling.operands import Numbers
 from xetl.ops.calling.rules import SUMS, wrong_shape
-from xetl.ops.calling.views import array_of, floats
-from xetl.runtime.placement import choose_backend
+from xetl.ops.calling.views import floats
 
 Dims: TypeAlias = Sequence[int]
 
@@ -95,9 +93,8 @@ def _attention(
     def steps(made: Sequence[Operand]) -> list[Step]:
         if 0 in (queries, batch, heads):
             return []
-        backend = choose_backend(values=[array_of(x) for x in (q, k, v)]).name
-        block = keys_of_block(backend, keys, q.dtype.bits, is_masked=True)
-        block, rows = gcd(block, page or block), queries_of_program(queries)
+        rows, block = blocks_of((q, k, v), (queries, keys), is_masked=True)
+        block = gcd(block, page or block)
         number = 1 / sqrt(d) if scale is None else scale
         constants = (heads, heads // k.shape[-2], *window, number < 0, SUMS[q.dtype])
         seen = (*views, None, _heads_first, *[None] * 5)

@@ -7,7 +7,7 @@ import pytest
 from tests.backends.xegpu.offline.compiling import compiled, lanes_of
 from tests.backends.xegpu.offline.hand_made import HAS_OCLOC, REASON
 from xetl import xetile
-from xetl.ops.attention.dot_product_attention import DEVICE_KEYS
+from xetl.ops.attention.blocks import DEVICE_KEYS
 from xetl.ops.attention.kernel import attention as ready_made
 from xetl.ops.products.product import gelu, product
 from xetl.ops.rows.normalization import norm_folded_rows, norm_rows

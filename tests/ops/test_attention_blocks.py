@@ -1,0 +1,49 @@
+"""How many queries a program of attention has, and keys a block."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from xetl.language.dtypes import bf16, f32
+from xetl.ops.attention.blocks import blocks_of
+from xetl.ops.calling.declarations import Operand
+from xetl.settings import config
+
+
+@pytest.fixture
+def blocks() -> Any:
+    """Of ``s`` queries and ``t`` keys, for a target."""
+
+    def found(target: str, dtype: Any, s: int, t: int, e: int = 64, **how: bool) -> Any:
+        config.target = target
+        # What elements are does not matter: only where they are.
+        arrays = [np.zeros((n, e), np.float32) for n in (s, t, t)]
+        given = [Operand("qkv"[i], x.shape, dtype, x) for i, x in enumerate(arrays)]
+        return blocks_of(given, (s, t), **{"is_masked": False} | how)
+
+    yield found
+    del config.target
+
+
+@pytest.mark.parametrize("target", ["avx2", "avx512", "amx"])
+def test_little_is_computed_in_vain(blocks, target):
+    for dtype in (f32, bf16):
+        for extent in (33, 77, 128, 197, 300, 577, 1025):
+            rows, keys = blocks(target, dtype, extent, extent)
+            assert -(-extent // rows) * rows <= extent * 1.3 + 32
+            assert -(-extent // keys) * keys <= extent * 1.3 + 32
+        assert [blocks(target, dtype, s, 64)[0] for s in (1, 3, 9)] == [1, 4, 16]
+
+
+def test_what_fits_is_as_large_as_it_may_be(blocks):
+    for extent in (512, 1024, 2048, 4096):
+        assert blocks("avx512", bf16, extent, extent) == (64, 256)
+        assert blocks("avx512", f32, extent, extent, 128, is_masked=True) == (64, 64)
+        assert blocks("amx", f32, extent, extent) == (64, 256)
+
+
+def test_with_amx_all_stays_in_the_first_cache(blocks):
+    assert blocks("amx", bf16, 1024, 1024) == (32, 256)
+    assert blocks("amx", bf16, 1024, 1024, is_masked=True) == (32, 64)
+    assert blocks("amx", bf16, 1024, 1024, 128, is_masked=True) == (32, 128)
