@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from xetl.runtime.measure import time_calls
 from xetl_cpu.machine import LINE
-from xetl_cpu.microkernels.amx import CONFIG
+from xetl_cpu.microkernels.amx_tiles import CONFIG
 from xetl_cpu.targets import tiles_are_permitted
 
 _CHAINS = {8: 12, 16: 24}

@@ -9,7 +9,7 @@ from native_harness import compile_functions, fenced, new_module
 from test_microkernels_gemm import NOTHING, panels_of
 
 from xetl_cpu.llvm import VOID, Builder, define
-from xetl_cpu.microkernels.amx import emit_configure, emit_release
+from xetl_cpu.microkernels.amx_tiles import emit_configure, emit_release
 from xetl_cpu.microkernels.blocking import choose_blocking
 from xetl_cpu.microkernels.gemm import emit_block_gemm
 from xetl_cpu.targets import find_target

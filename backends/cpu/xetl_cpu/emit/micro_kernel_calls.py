@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from xetl_cpu.microkernels.copy_block import Unit
 
 _MICROKERNELS = "xetl_cpu.microkernels"
-_emit_configure = late(f"{_MICROKERNELS}.amx", "emit_configure")
-_emit_release = late(f"{_MICROKERNELS}.amx", "emit_release")
+_emit_configure = late(f"{_MICROKERNELS}.amx_tiles", "emit_configure")
+_emit_release = late(f"{_MICROKERNELS}.amx_tiles", "emit_release")
 _emit_skinny_gemm = late(f"{_MICROKERNELS}.small_m_gemm", "emit_skinny_gemm")
 _emit_dots = late(f"{_MICROKERNELS}.dots", "emit_dots")
 _emit_low_gemm = late(f"{_MICROKERNELS}.small_m_gemm", "emit_low_gemm")

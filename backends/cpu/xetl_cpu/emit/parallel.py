@@ -380,7 +380,7 @@ TABLE: EmitTable = {
 
 
 _CONFIGURE, _RELEASE = (
-    late("xetl_cpu.microkernels.amx", name)
+    late("xetl_cpu.microkernels.amx_tiles", name)
     for name in ("emit_configure", "emit_release")
 )
 _INVOKE = "xsmm_intel_amx_tile_config_invoke"

@@ -1,10 +1,10 @@
 """Emit the GEMM of one block for AMX: tiles of 16 rows of 64 bytes.
 
 A strip is up to 32 x 32 of C: four tiles of C (0 to 3), two of A (4, 5) and two of B
-(6, 7); each step of k is 64 bytes of a row of A.  All eight tiles always have their
-full size, so there is one configuration for all kernels, and every thread sets it once
-for a whole launch: `emit_configure` and `emit_release` are called by whoever runs the
-thread, never here.  The last strip overlaps the one before; k ends with zeros.
+(6, 7); each step of k is 64 bytes of a row of A.  Every thread sets its tiles once for
+a whole launch: `emit_configure` and `emit_release` (`amx_tiles.py`) are called by
+whoever runs the thread, never here.  The last strip overlaps the one before; k ends
+with zeros.
 
 C that begins in scratch is stored there.  All else leaves the tiles through 4 KB in L1;
 vectors add what earlier pieces of k gave, convert and store.  Loading C into tiles
@@ -12,21 +12,14 @@ costs a quarter of the time on silicon.  The vectors of a strip stand between th
 products of the next one, some rows in each step of k: they need no tile, so they run
 while the products do.  Behind all products they fill the window of the processor, and
 the next products wait: measured on silicon.
-
-The plain intrinsics are used: with the others LLVM chooses tiles itself and configures
-them again behind every call (measured: 54 ldtilecfg for 4 steps).
-
-Source: Intel SDM, volume 1, chapter 18; the panel of B is the tile of `tdpbf16ps`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import contextmanager
 from dataclasses import replace
-from itertools import product
 from math import ceil
 
+from xetl.records import record
 from xetl_cpu.llvm import (
     I8,
     I32,
@@ -35,7 +28,6 @@ from xetl_cpu.llvm import (
     VOID,
     Builder,
     Function,
-    Loop,
     Module,
     Type,
     Value,
@@ -46,6 +38,7 @@ from xetl_cpu.llvm import (
     vector,
 )
 from xetl_cpu.machine import LINE
+from xetl_cpu.microkernels.amx_tiles import TileKernel, asked_bytes
 from xetl_cpu.microkernels.blocking import Blocking
 from xetl_cpu.microkernels.epilogue import (
     OUTPUT,
@@ -57,44 +50,10 @@ from xetl_cpu.microkernels.epilogue import (
     with_c,
 )
 
-__all__ = ["CONFIG", "emit_amx_block_gemm", "emit_configure", "emit_release"]
-
-_ROWS, _ROW_BYTES = 16, 64
-CONFIG = bytes([1] + [0] * 15 + [_ROW_BYTES, 0] * 8 + [0] * 16 + [_ROWS] * 8 + [0] * 8)
-"""The 64 bytes of ldtilecfg: palette 1, then bytes of a row and rows of each tile."""
-
 _NULL = ir.Constant(PTR, None)
 
 _PAST = parameters("i1 past")
 """Behind `OUTPUT`: whether whole lines go past the caches."""
-
-_A, _B = 4, 6
-"""The first tiles of A and of B; those of C come before, row by row."""
-
-_PRODUCTS = {
-    (False, False): "tdpbssd",
-    (False, True): "tdpbsud",
-    (True, False): "tdpbusd",
-    (True, True): "tdpbuud",
-}
-
-
-def emit_configure(builder: Builder) -> None:
-    """Give this thread its tiles; their content is zero."""
-    name = "xetl_amx_config"
-    known = builder.module.globals.get(name)
-    if known is None:
-        known = ir.GlobalVariable(builder.module, ir.ArrayType(I8, 64), name)
-        known.linkage, known.global_constant = "internal", True
-        known.initializer = ir.Constant(known.value_type, bytearray(CONFIG))
-        known.align = 64
-    config = builder.bitcast(known, PTR)
-    builder.intrinsic("llvm.x86.ldtilecfg", VOID, [config])
-
-
-def emit_release(builder: Builder) -> None:
-    """Take this thread's tiles away."""
-    builder.intrinsic("llvm.x86.tilerelease", VOID, [])
 
 
 def emit_amx_block_gemm(
@@ -206,15 +165,10 @@ def _emit_loops(
 
     A piece of a panel, ``kc`` steps, stays in L1 while all strips of the block meet it.
     """
-    a, lda, rows, k, b, panel_stride, panels, c, accumulate, *rest = function.args
-    size, one = blocking.compute_bytes, const(I64, 1)
-    mr = const(I64, blocking.mr)
-    row_bytes = builder.mul(lda, size)
-    last_whole = builder.maximum(builder.sub(rows, mr), 0)
+    a, lda, rows, k, b, panel_stride, panels, _, accumulate, *rest = function.args
+    size = blocking.compute_bytes
     # Zeros have to be written, too: one piece of nothing where there is no k.
-    pieces = builder.maximum(k, one)
-    # Of the strip before in each step: all of them in a whole piece.
-    each = const(I64, ceil(blocking.mr * blocking.k_step / blocking.kc))
+    pieces = builder.maximum(k, const(I64, 1))
     with (
         builder.counted_loop(rows, step=blocking.mc, name="block") as block,
         builder.counted_loop(panels, name="panel") as panel,
@@ -222,48 +176,111 @@ def _emit_loops(
     ):
         end = builder.minimum(builder.add(block.index, blocking.mc), rows)
         left = builder.sub(k, piece.index)
-        length = builder.minimum(blocking.kc, left)
         is_first = builder.icmp_signed("==", piece.index, 0)
-        add = builder.or_(accumulate, builder.not_(is_first))
-        a_piece = builder.offset(a, I8, builder.mul(piece.index, size))
         at = builder.mul(panel.index, panel_stride)
         at = builder.add(at, builder.mul(piece.index, blocking.nr))
-        b_piece = builder.offset(b, I8, builder.mul(at, size))
-        later = _next_piece(builder, blocking, function, panel.index, (at, left))
         column = builder.mul(panel.index, blocking.nr)
-        streams = _streams(builder, blocking, builder.sub(end, block.index), length)
         output: list[Value] = [*rest[3:]]
-        sums = _place_of_sums(builder, blocking, function, column)
         if output:
             is_last = builder.icmp_signed("<=", left, blocking.kc)
             output[0] = builder.select(is_last, output[0], _NULL)
+        strips = _Strips(
+            a=builder.offset(a, I8, builder.mul(piece.index, size)),
+            row_bytes=builder.mul(lda, size),
+            rows=rows,
+            b=builder.offset(b, I8, builder.mul(at, size)),
+            length=builder.minimum(blocking.kc, left),
+            later=_next_piece(builder, blocking, function, panel.index, (at, left)),
+            block=block.index,
+            end=end,
+            sums=_place_of_sums(builder, blocking, function, column),
+            column=column,
+            add=builder.or_(accumulate, builder.not_(is_first)),
+            output=output,
+        )
+        strips.emit(builder, blocking, before)
+
+
+@record(frozen=True)
+class _Strips:
+    """All strips of a block that meet one piece of a panel.
+
+    Attributes:
+        a: the piece of k of A's first row; ``row_bytes`` on is the next row.
+        rows: of A, all of them.
+        b: the piece of the panel.
+        length: of the piece, in elements of k.
+        later: what of B is asked for meanwhile.
+        block: the first row of the block.
+        end: the row behind the last.
+        sums: where pieces of k leave their sums, and the distance of rows.
+        column: of C, where the panel begins.
+        add: whether there are sums of earlier pieces.
+        output: where the result goes; the first is null if it is not one yet.
+    """
+
+    a: Value
+    row_bytes: Value
+    rows: Value
+    b: Value
+    length: Value
+    later: Value
+    block: Value
+    end: Value
+    sums: list[Value]
+    column: Value
+    add: Value
+    output: list[Value]
+
+    def emit(self, builder: Builder, blocking: Blocking, before: _Before) -> None:
+        """The loop over strips."""
+        mr = const(I64, blocking.mr)
+        last_whole = builder.maximum(builder.sub(self.rows, mr), 0)
+        height = builder.sub(self.end, self.block)
+        streams = _streams(builder, blocking, height, self.length)
+        # Of the strip before in each step: all of them in a whole piece.
+        each = const(I64, ceil(blocking.mr * blocking.k_step / blocking.kc))
         with builder.counted_loop(
-            end, start=block.index, step=blocking.mr, name="strip"
+            self.end, start=self.block, step=blocking.mr, name="strip"
         ) as strip:
             # The last strip may overlap the one before: A needs no rows of zeros.
             first = builder.minimum(strip.index, last_whole)
-            a_strip = builder.offset(a_piece, I8, builder.mul(first, row_bytes))
-            part = builder.mul(builder.sub(strip.index, block.index), _share(blocking))
-            part = builder.offset(later, I8, part)
-            kernel = _MicroKernel(builder, blocking, a_strip, row_bytes, part)
+            a = builder.offset(self.a, I8, builder.mul(first, self.row_bytes))
+            part = builder.mul(
+                builder.sub(strip.index, self.block), asked_bytes(blocking)
+            )
+            part = builder.offset(self.later, I8, part)
+            kernel = TileKernel(builder, blocking, a, self.row_bytes, part)
             kernel.begin()
             with builder.if_else(streams) as ways:
                 for way, load in zip(ways, ("tileloaddt164", "tileloadd64")):
                     with way:
                         known = [before.of("first")]
-                        with kernel.steps(b_piece, length, load, known) as loop:
+                        with kernel.steps(self.b, self.length, load, known) as loop:
                             loop.next.append(before.finish_some(loop.values[0], each))
                         before.put("first", loop.results[0])
             done = before.of("first")
             with builder.if_then(builder.icmp_signed("<", done, before.of("end"))):
                 before.finish_rest(done)
-            stays = _stays(builder, add, output)
-            in_c = builder.offset(sums[0], I32, builder.mul(first, sums[1]))
-            to = builder.select(stays, in_c, before.of("free"))
-            kernel.store(to, builder.select(stays, sums[1], const(I64, blocking.nr)))
-            stop = builder.minimum(builder.add(strip.index, mr), rows)
-            stop = builder.select(stays, strip.index, stop)
-            before.keep([*sums, first, strip.index, stop, column, add, *output])
+            self._leave(kernel, before, first, strip.index)
+
+    def _leave(
+        self, kernel: TileKernel, before: _Before, first: Value, strip: Value
+    ) -> None:
+        """The sums of the strip leave the tiles; ``first``: the row they begin with."""
+        builder, blocking = kernel.builder, kernel.blocking
+        stays = builder.not_(self.add)
+        if self.output:  # else all is done: sums that begin in scratch are stored there
+            is_scratch = builder.icmp_unsigned("==", self.output[0], _NULL)
+            stays = builder.and_(stays, is_scratch)
+        c, ldc = self.sums
+        in_c = builder.offset(c, I32, builder.mul(first, ldc))
+        to = builder.select(stays, in_c, before.of("free"))
+        kernel.store(to, builder.select(stays, ldc, const(I64, blocking.nr)))
+        stop = builder.minimum(builder.add(strip, blocking.mr), self.rows)
+        stop = builder.select(stays, strip, stop)
+        known = [c, ldc, first, strip, stop, self.column, self.add, *self.output]
+        before.keep(known)
 
 
 def _next_piece(
@@ -306,14 +323,6 @@ def _place_of_sums(
     is_whole = builder.and_(is_whole, builder.not_(accumulate))
     shared = [c, const(I64, blocking.nr)]
     return [builder.select(is_whole, *pair) for pair in zip(shared, usual)]
-
-
-def _stays(builder: Builder, add: Value, output: list[Value]) -> Value:
-    """Whether sums begin in scratch: nothing is left to do behind the tiles."""
-    stays = builder.not_(add)
-    if not output:
-        return stays
-    return builder.and_(stays, builder.icmp_unsigned("==", output[0], _NULL))
 
 
 def _streams(builder: Builder, blocking: Blocking, rows: Value, k: Value) -> Value:
@@ -370,103 +379,3 @@ def _finish_row(
         rows = StripRows(builder, number, number, 1)
         output = Output(out, rows, column, *to)
         finish(builder, row_of_tile, sums, c_row, output)
-
-
-def _lines(blocking: Blocking) -> int:
-    """Of the next piece of B that a strip asks for in each step: its share."""
-    step = blocking.nr * blocking.k_step * blocking.compute_bytes
-    return ceil(step // LINE * blocking.mr / blocking.mc)
-
-
-def _share(blocking: Blocking) -> int:
-    """Bytes of it for each row of the strip."""
-    return _lines(blocking) * LINE * blocking.kc // blocking.k_step // blocking.mr
-
-
-class _MicroKernel:
-    """One strip: tiles of C begin as zeros and are added to.
-
-    Where A streams it is loaded as such (``tileloaddt1``), so that it does not throw B
-    out of L1: measured on silicon, 96 % of the peak against 67.
-    """
-
-    def __init__(
-        self,
-        builder: Builder,
-        blocking: Blocking,
-        a: Value,
-        row_bytes: Value,
-        later: Value,
-    ) -> None:
-        self.builder, self.blocking = builder, blocking
-        self.a, self.row_bytes, self.later = a, row_bytes, later
-        self.down = range(blocking.mr // _ROWS)
-        self.across = range(blocking.nr // 16)
-
-    def begin(self) -> None:
-        """The sums are zero, and stay in tiles."""
-        for tile in product(self.down, self.across):
-            number = const(I8, self._tile_of_c(*tile))
-            self.builder.intrinsic("llvm.x86.tilezero", VOID, [number])
-
-    @contextmanager
-    def steps(
-        self, b: Value, k: Value, load_a: str, carried: list[Value]
-    ) -> Generator[Loop]:
-        """A panel times ``k`` elements of A's rows, added to what is in the tiles.
-
-        What the ``with`` block emits needs no tile, so it runs beside the products of
-        each step; it sets what becomes of ``carried``.
-        """
-        builder, blocking = self.builder, self.blocking
-        b_row, size = self._row_of_panel(), blocking.compute_bytes
-        with builder.counted_loop(
-            k, step=blocking.k_step, carried=carried, name="k"
-        ) as loop:
-            at = builder.mul(loop.index, size)
-            a_step = builder.offset(self.a, I8, at)
-            b_step = builder.offset(b, I8, builder.mul(at, blocking.nr))
-            for row in self.down:
-                for column in self.across:
-                    # B 0, A 0, product, B 1, product, A 1, two products.
-                    if row == 0:
-                        at = builder.offset(b_step, I8, column * _ROW_BYTES)
-                        self._move("tileloadd64", _B + column, at, b_row)
-                    if column == 0:
-                        skip = builder.mul(self.row_bytes, row * _ROWS)
-                        at = builder.offset(a_step, I8, skip)
-                        self._move(load_a, _A + row, at, self.row_bytes)
-                    self._multiply(row, column)
-            lines = _lines(blocking)
-            skip = builder.mul(loop.index, lines * LINE // blocking.k_step)
-            wanted = builder.offset(self.later, I8, skip)
-            for line in range(lines):
-                builder.prefetch_to_l2(builder.offset(wanted, I8, line * LINE))
-            yield loop
-
-    def store(self, to: Value, row: Value) -> None:
-        """The sums go to ``to``, where a row begins ``row`` elements behind another."""
-        builder, stride = self.builder, self.builder.mul(row, 4)
-        below = builder.mul(stride, _ROWS)
-        for down, across in product(self.down, self.across):
-            at = builder.add(builder.mul(below, down), across * _ROW_BYTES)
-            place = builder.offset(to, I8, at)
-            self._move("tilestored64", self._tile_of_c(down, across), place, stride)
-
-    def _row_of_panel(self) -> Value:
-        """Bytes of a word of each of its columns."""
-        return const(I64, 4 * self.blocking.nr)
-
-    def _tile_of_c(self, row: int, column: int) -> int:
-        return 2 * row + column
-
-    def _move(self, instruction: str, tile: int, at: Value, stride: Value) -> None:
-        arguments = [const(I8, tile), at, stride]
-        self.builder.intrinsic(f"llvm.x86.{instruction}", VOID, arguments)
-
-    def _multiply(self, row: int, column: int) -> None:
-        arithmetic = self.blocking.arithmetic
-        name = _PRODUCTS[arithmetic.unsigned] if arithmetic.is_bytes else "tdpbf16ps"
-        tiles = (self._tile_of_c(row, column), _A + row, _B + column)
-        arguments = [const(I8, tile) for tile in tiles]
-        self.builder.intrinsic(f"llvm.x86.{name}", VOID, arguments)
