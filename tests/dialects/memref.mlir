@@ -19,6 +19,10 @@ func.func @memory(%m: memref<?x?xf32>, %i: index, %f: f32, %b: memref<2048xi8, 3
   %4 = memref.atomic_rmw addf %f, %m[%i, %i] : (f32, memref<?x?xf32>) -> f32
   // CHECK: memref.atomic_rmw maximumf %f, %m[%i, %i] : (f32, memref<?x?xf32>) -> f32
   %max = memref.atomic_rmw maximumf %f, %m[%i, %i] : (f32, memref<?x?xf32>) -> f32
+  // CHECK: memref.prefetch %m[%i, %i], read, locality<3>, data : memref<?x?xf32>
+  memref.prefetch %m[%i, %i], read, locality<3>, data : memref<?x?xf32>
+  // CHECK: memref.prefetch %m[%i, %i], write, locality<0>, instr : memref<?x?xf32>
+  memref.prefetch %m[%i, %i], write, locality<0>, instr : memref<?x?xf32>
   // CHECK: memref.dim %m, %i : memref<?x?xf32>
   %5 = memref.dim %m, %i : memref<?x?xf32>
   // CHECK: memref.copy %m, %m : memref<?x?xf32> to memref<?x?xf32>

@@ -10,7 +10,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from xetl.codegen.arith import extreme, in_f32
 from xetl.codegen.emitter import EmitTable, Emitter, Strided, constant, multiply
-from xetl.codegen.types import I1, I8, Value, byte_width, ll, memory_type
+from xetl.codegen.types import I1, I8, I32, Value, byte_width, ll, memory_type
 from xetl.dialects.memref_layout import strides_of
 from xetl.dialects.reduction_kinds import ON_INTEGERS, normalize_kind
 from xetl.dialects.upstream import memref, vector
@@ -165,6 +165,14 @@ def _store(em: Emitter, op: memref.StoreOp) -> None:
     em.builder.store(value, address, align=byte_width(base.element))
 
 
+def _prefetch(em: Emitter, op: memref.PrefetchOp) -> None:
+    address = em.element_address(em.strided(op.memref), em.all(op.indices))
+    hints = op.isWrite, op.localityHint, op.isDataCache
+    # A flag that is set reads as -1.
+    codes = [ll.Constant(I32, abs(each.value.data)) for each in hints]
+    em.intrinsic("llvm.prefetch.p0", ll.VoidType(), [address, *codes])
+
+
 def static_bytes(type_: MemRefType[Attribute]) -> int:
     """Bytes of a memref of static shape and identity layout."""
     count = 1
@@ -252,6 +260,7 @@ TABLE: EmitTable = {
     memref.CastOp: _cast,
     memref.LoadOp: _load,
     memref.StoreOp: _store,
+    memref.PrefetchOp: _prefetch,
     memref.AtomicRmwOp: _atomic_rmw,
     memref.ExtractAlignedPointerAsIndexOp: _address_as_index,
 }

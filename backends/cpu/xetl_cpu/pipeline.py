@@ -52,6 +52,7 @@ from xetl_cpu.lowering.hoist_launch_invariants import HoistLaunchInvariantsPass
 from xetl_cpu.lowering.materialize_grid import MaterializeGridPass
 from xetl_cpu.lowering.order_programs import OrderProgramsPass
 from xetl_cpu.lowering.place_values import PlaceValuesPass
+from xetl_cpu.lowering.prefetch_rows import PrefetchRowsPass
 from xetl_cpu.lowering.widen_programs import WidenProgramsPass
 from xetl_cpu.targets import INLINE, find_target
 
@@ -151,6 +152,7 @@ def passes(target: str) -> list[ModulePass]:
         ConvertXetileToLoopsPass(target),
         FuseRowLoopsPass(),
         WidenProgramsPass(),
+        PrefetchRowsPass(target),
         *_calls(target),
         CanonicalizePass(),
     ]

@@ -29,7 +29,7 @@ def result_at(offset: int, rows: int, columns: int, dtype: Any) -> Any:
 @pytest.mark.parametrize("columns", [1024, 1001])
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int8])
 def test_large_results(offset: int, columns: int, dtype: Any) -> None:
-    least = find_target("host").machine.l3.size
+    least = find_target("host").machine.most_kept
     rows = least // (columns * np.dtype(dtype).itemsize) + 3
     x = (np.arange(rows * columns, dtype=np.uint32) % 50).astype(dtype)
     x = x.reshape(rows, columns)
@@ -48,7 +48,7 @@ def doubled_in_part(X, Y, part, BN: constexpr):
 @pytest.mark.parametrize("apart", [4, 16, 20])
 def test_a_matrix_of_several(apart: int) -> None:
     """Its rows are aligned among themselves; where it starts decides."""
-    rows = find_target("host").machine.l3.size // 4096 + 1
+    rows = find_target("host").machine.most_kept // 4096 + 1
     step = rows * 1024 + apart
     flat = result_at(0, 1, 2 * step, np.float32)[0]
     several = np.lib.stride_tricks.as_strided(
@@ -87,7 +87,7 @@ def test_rows_that_begin_within_a_line(dtype: Any, columns: int) -> None:
 
 
 def test_large_results_that_begin_within_a_line() -> None:
-    rows = find_target("host").machine.l3.size // 4096 + 3
+    rows = find_target("host").machine.most_kept // 4096 + 3
     x = (np.arange(rows * 1024) % 50).astype(np.float32).reshape(rows, 1024)
     y = result_at(16, rows, 1024, np.float32)
     doubled_in_part[rows](x, y[None], 0, 1024)
@@ -105,7 +105,7 @@ def function_of(X: Any, Y: Any, WIDTH: constexpr) -> None:
 @pytest.mark.parametrize("offset", [0, 4, 16, 60])
 def test_functions_of_large_arrays_begin_within_a_line(offset: int) -> None:
     """Their loops have no masked start: only what is aligned goes past the caches."""
-    rows = find_target("host").machine.l3.size // 4096 + 3
+    rows = find_target("host").machine.most_kept // 4096 + 3
     x = (np.arange(rows * 1024) % 50).astype(np.float32).reshape(rows, 1024)
     y = result_at(offset, rows, 1024, np.float32)
     function_of[rows](x, y, 1024)

@@ -76,6 +76,14 @@ def test_cores_that_a_virtual_machine_does_not_show_share_the_cache(
     assert read_machine(ZEN4, root).l3_of_core == 4 * MB
 
 
+def test_results_that_are_kept_in_the_caches(tmp_path: Path) -> None:
+    """All that L3 holds, or less where it is written slowly."""
+    root = described(tmp_path, [("3", "Unified", "491520K", "15", "0-1")])
+    assert read_machine(ZEN4, root).most_kept == 480 * MB
+    assert read_machine(FAMILIES["sapphire_rapids"], root).most_kept == 32 * MB
+    assert FAMILIES["zen5"].most_kept == FAMILIES["zen5"].l3.size
+
+
 @pytest.mark.parametrize(
     ("vendor", "family", "model", "expected"),
     [

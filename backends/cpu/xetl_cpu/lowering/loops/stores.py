@@ -93,8 +93,8 @@ def alignment(state: State, build: Builder, to: TileAt) -> Alignment | None:
     extent = build.times(rows, step)
     # AVX2 stores under masks by dozens of operations.
     is_wide = to.shape[1] >= _WIDE and to.non_negative and state.target.has_masks
-    l3 = state.target.machine.l3.size
-    if isinstance(extent, int) and extent < l3 and not is_wide:
+    least = state.target.machine.most_kept
+    if isinstance(extent, int) and extent < least and not is_wide:
         return None
     start = build.insert(memref.ExtractAlignedPointerAsIndexOp(base))
     first = build.index(build.plus(start, build.times(to.col, width)))
@@ -110,7 +110,7 @@ def alignment(state: State, build: Builder, to: TileAt) -> Alignment | None:
     moved = build.index(build.plus(first, build.times(lead, width)))
     low = build.insert(arith.OriOp(moved, build.index(step)))
     odd = build.insert(arith.AndiOp(low, last_bits))
-    is_large = build.compare("sge", build.index(extent), l3)
+    is_large = build.compare("sge", build.index(extent), least)
     is_aligned = build.compare("eq", odd, 0)
     return Alignment(lead, build.both(is_large, is_aligned))
 
