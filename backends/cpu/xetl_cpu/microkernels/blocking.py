@@ -309,7 +309,7 @@ def choose_blocking(
         arithmetic=arithmetic,
         mr=mr,
         nr=nr,
-        chunk=_chunk(target, arithmetic, (block_m, block_n)),
+        chunk=_chunk(target, arithmetic, (block_m, block_n), kc),
         run=run,
         kc=kc,
         mc=mc,
@@ -372,14 +372,20 @@ def _rows_of(size: int, row: int, mr: int) -> int:
     return max(1, size // (row * mr)) * mr
 
 
-def _chunk(target: Target, arithmetic: Arithmetic, block: tuple[int, int]) -> int:
-    """How much of k a program packs at once: A's and B's part in a quarter of L2."""
+def _chunk(
+    target: Target, arithmetic: Arithmetic, block: tuple[int, int], kc: int
+) -> int:
+    """How much of k a program packs at once: A's and B's part in a quarter of L2.
+
+    With AMX a piece of ``kc`` at least: half of it costs as many turns of C, unless
+    these are of few rows.
+    """
     word = arithmetic.k_pack * arithmetic.compute_bytes
     steps = _power_of_two(target.machine.l2.size // 4 // (max(block) * word))
-    least = _SHORTEST
-    if arithmetic.instruction == "amx":  # C's sums stay in L2 all the same
-        least //= arithmetic.k_pack
-    return min(max(steps, least), _LONGEST) * arithmetic.k_pack
+    if arithmetic.instruction != "amx":
+        return min(max(steps, _SHORTEST), _LONGEST) * arithmetic.k_pack
+    least = kc if block[0] > LOW_ROWS else _SHORTEST
+    return max(min(steps, _LONGEST) * arithmetic.k_pack, least)
 
 
 def _power_of_two(most: int) -> int:
