@@ -1,5 +1,6 @@
 """The block GEMM against NumPy; small integers, so sums are exact."""
 
+from dataclasses import replace
 from functools import cache
 
 import ml_dtypes
@@ -16,6 +17,7 @@ from native_harness import (
 )
 
 from xetl_cpu.llvm import I8, Builder, const
+from xetl_cpu.machine import FAMILIES
 from xetl_cpu.microkernels.blocking import choose_blocking
 from xetl_cpu.microkernels.gemm import emit_block_gemm
 from xetl_cpu.microkernels.packing import emit_pack
@@ -37,12 +39,20 @@ CASES = [
     (target, dtype)
     for target in ("avx2", "avx512", "avx512_bf16")
     for dtype in ("f32", "bf16", "f64", *BYTES)
-]
+] + [("unrolled", "f32"), ("unrolled", "i8i8")]
 sizes = st.integers(1, 70)
 
 
+def named(name: str):
+    """A target; ``unrolled``: with the machine where the end of a loop is not free."""
+    if name == "unrolled":
+        machine = FAMILIES["sapphire_rapids"]
+        return replace(find_target("avx512_bf16"), name=name, machine=machine)
+    return find_target(name)
+
+
 def need(name: str):
-    target = find_target(name)
+    target = named(name)
     if not target.runs_here:
         pytest.skip(f"this machine is no {name}")
     return target
@@ -57,7 +67,7 @@ def blocking_for(target, dtype: str, block_m: int, block_n: int):
 
 @cache
 def block_gemm(target_name, dtype, block_m, block_n, out=None):
-    target = find_target(target_name)
+    target = named(target_name)
     blocking = blocking_for(target, dtype, block_m, block_n)
     [gemm] = compile_functions(
         target, [lambda module: emit_block_gemm(module, target, blocking, out)]
@@ -219,7 +229,7 @@ def test_nothing_to_add(target_name, dtype):
 
 @pytest.mark.parametrize(("target_name", "dtype"), CASES)
 def test_all_tiles_fit_the_registers(target_name, dtype):
-    target = find_target(target_name)
+    target = named(target_name)
     for m, n in [(1, 1), (1, 500), (7, 33), (64, 64), (99, 16), (256, 256)]:
         blocking = blocking_for(target, dtype, m, n)
         beside = 2 if blocking.arithmetic.moves_a else 1
@@ -259,10 +269,11 @@ def test_the_object_needs_no_other(target_name, dtype):
 
 
 @pytest.mark.parametrize("goes_on", [False, True])
-def test_what_is_asked_for_is_needed_next(monkeypatch, goes_on):
+@pytest.mark.parametrize("unroll", [1, 4, 8])
+def test_what_is_asked_for_is_needed_next(monkeypatch, unroll, goes_on):
     """Two blocks of rows, two panels; what is asked for is marked with a 1."""
     target = need("avx512_bf16")
-    blocking = choose_blocking(target, "f32", 256, 256)
+    blocking = replace(choose_blocking(target, "f32", 256, 256), unroll=unroll)
     mr, nr, mc, k = blocking.mr, blocking.nr, blocking.mc, 64
     assert blocking.asks_ahead
     assert mc % mr == 0 == nr * mr * 4 % mc  # strips share a panel without a rest
@@ -294,3 +305,15 @@ def test_what_is_asked_for_is_needed_next(monkeypatch, goes_on):
     assert rows == {mc + row for row in strips} | last
     assert not of_a[:mc, :k].any()
     assert of_a[:mc].any() == goes_on
+
+
+def test_a_body_of_several_steps_asks_once_for_each():
+    target = named("unrolled")
+    blocking = choose_blocking(target, "f32", 256, 256)
+    text = str(emit_block_gemm(new_module(), target, blocking))
+    _, *bodies = text.split("\nk4")
+    wide = max((body.partition("\nk")[0] for body in bodies), key=len)
+    sums = blocking.mr * blocking.vectors
+    assert blocking.unroll == 4
+    assert wide.count("llvm.fma") == 4 * sums
+    assert wide.count("llvm.prefetch") == 2

@@ -77,10 +77,23 @@ def test_register_tiles_fit_the_registers(name: str) -> None:
     assert plan.mr * plan.vectors * costs.fma >= min(costs.latency, 8)
 
 
+@pytest.mark.parametrize("name", MACHINES)
+def test_the_end_of_a_loop_is_a_small_part(name: str) -> None:
+    target = described(name)
+    costs = target.machine.costs
+    for tile in ((64, 64), (128, 128), (256, 256)):
+        plan = choose_blocking(target, "f32", *tile)
+        arithmetic = costs.fma * plan.mr * plan.vectors
+        assert costs.loop / plan.unroll <= 0.05 * arithmetic
+        assert plan.unroll == 1 or costs.loop > 0
+
+
 def test_what_silicon_showed() -> None:
     """24 sums on Sapphire Rapids, 1,024 bytes of k with tiles, no dot product."""
     rapids = described("sapphire_rapids")
-    assert choose_blocking(rapids, "f32", 256, 256).mr * 64 == 6 * 64
+    for tile in ((64, 64), (128, 128), (256, 256)):
+        plan = choose_blocking(rapids, "f32", *tile)
+        assert (plan.mr * plan.vectors, plan.asks_ahead, plan.unroll) == (24, True, 4)
     assert choose_blocking(rapids, "bf16", 256, 256).kc == 512
     assert choose_blocking(rapids, "i8", 256, 256).kc == 1024
     machine = FAMILIES["sapphire_rapids"]

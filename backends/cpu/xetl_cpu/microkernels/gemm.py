@@ -155,7 +155,8 @@ def _sums(tile: RegisterTile, k: Value, left: Value | None) -> list[Value]:
         return tile.sums(k)
     builder = tile.builder
     is_narrow = builder.icmp_signed("<=", left, half * tile.blocking.lanes)
-    narrow = replace(tile, vectors=half, ahead=[])
+    once = replace(tile.blocking, unroll=1)  # one panel: less to compile
+    narrow = replace(tile, blocking=once, vectors=half, ahead=[])
     zeros = [const(tile.lanes_of_c, 0)] * (tile.blocking.mr * tile.vectors)
     with builder.either(zeros, is_narrow, "narrow") as branch:
         branch.values = narrow.sums(k)
@@ -172,7 +173,7 @@ class RegisterTile:
         a_rows: the first element of each row of A.
         b: a panel of B.
         vectors: of each row, how many are computed; the panel may have more.
-        ahead: what else it asks for, step by step.
+        ahead: what else it asks for, once in the body of the loop.
     """
 
     builder: Builder
@@ -202,7 +203,8 @@ class RegisterTile:
         sums, b_at = self._loop(sums, self.b, start, unrolled, blocking.unroll)
         sums = self._together(sums, count)
         if blocking.unroll > 1:
-            sums, b_at = self._loop(sums, b_at, unrolled, steps, 1)
+            rest = replace(self, ahead=[])
+            sums, b_at = rest._loop(sums, b_at, unrolled, steps, 1)
         if k_pack > 1:
             sums = self._last_step(sums, b_at, k)
         return self._made_good(sums)
