@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from xetl import xetile
@@ -147,3 +149,17 @@ def test_a_loop_of_a_program_is_said_to_run_on_one_thread() -> None:
     assert "range(0, X.shape[1], C)" in found.source
     said = blocks.explain("f32[M,N] f32[M,N]", R=4, C=16).remarks
     assert not [each for each in said if each.topic == "threads"]
+
+
+def test_a_thread_alone_takes_all_programs_at_once() -> None:
+    """An atomic step waits for all stores before it: one for each of few programs."""
+    x, y = np.zeros((16, 64), np.float32), np.zeros((16, 1), np.float32)
+    text = sums.ir("llvm", x, y, 16)
+    step = re.search(r"atomicrmw add ptr \S+, i64 (\S+) monotonic", text)
+    assert step is not None
+    chosen = rf"{re.escape(step[1])} = select +i1 (\S+), i64 (\S+), i64"
+    choice = re.search(chosen, text)
+    assert choice is not None
+    assert re.search(rf"{re.escape(choice[1])} = icmp eq i64 \S+, 1\b", text)
+    # All trips, the first word of the context.
+    assert re.search(rf"{re.escape(choice[2])} = load i64, ptr", text)

@@ -7,8 +7,9 @@ All values the body needs are put into a context in the launching thread's stack
 The trips are dealt out in ranges, one for each thread, so that a thread meets the same
 data again in the next launch (its cache holds it: a copy of 16 MB runs 2 to 3 times as
 fast as with trips handed out one by one). A range is taken in parts; whoever is done
-goes on with parts of the others' ranges, so a slow thread holds up nobody. The next
-trip of a range stands in the first line of its thread's scratch.
+goes on with parts of the others' ranges, so a slow thread holds up nobody. A thread
+alone takes all of its range at once: each step waits for what the last part stored.
+The next trip of a range stands in the first line of its thread's scratch.
 
 A fork ends when all threads have come to it. Where another process, or a library's
 threads that spin, have the processors, they come late: such a launch takes up to ten
@@ -289,7 +290,8 @@ def _take_ranges(
     some = or_one(b, threads)
     most = max(1, _TAKE // max(1, nanoseconds(op.body.block)))
     part = b.udiv(b.udiv(trips, some), _TAKES)
-    step = or_one(b, b.minimum(part, most))
+    is_alone = b.icmp_signed("==", threads, 1)
+    step = b.select(is_alone, trips, or_one(b, b.minimum(part, most)))
     with b.counted_loop(threads, name="range") as turn:
         turned = b.add(own, turn.index)
         whose = b.urem(turned, some)
