@@ -219,7 +219,7 @@ def _of_columns(product: BrgemmTileOp, target: Target) -> _Task:
         wide = _columns_on_tiles(product, target)
         is_low = m <= LOW_ROWS
         if wide and is_low:
-            return _Task(wide // n, _LOW_TASKS, is_wide=True)
+            return _Task(wide // n, 1, is_wide=True)
         if not is_low or target.machine.l1.size < _LOW_COLUMNS * m * _SUM_BYTES:
             most = max(_COLUMNS, wide)
             return _Task(most // n, _TASKS, is_wide=most > _COLUMNS)
