@@ -52,7 +52,12 @@ def emit_release(builder: Builder) -> None:
 
 
 def asked_lines(blocking: Blocking) -> int:
-    """Of the next piece of B that a strip asks for in each step: its share."""
+    """Of the next piece of B that a strip asks for in each step: its share.
+
+    None where there is one strip: B streams, as fast as memory gives it.
+    """
+    if blocking.mc <= blocking.mr:
+        return 0
     step = blocking.nr * blocking.k_step * blocking.compute_bytes
     return ceil(step // LINE * blocking.mr / blocking.mc)
 
