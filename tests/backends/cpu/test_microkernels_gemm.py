@@ -307,6 +307,30 @@ def test_what_is_asked_for_is_needed_next(monkeypatch, unroll, goes_on):
     assert of_a[:mc].any() == goes_on
 
 
+def test_of_what_is_packed_next_no_more_than_its_rows_is_asked_for(monkeypatch):
+    """Rows of a tile of B that is wider than they; those are marked with a 1."""
+    target = need("unrolled")
+    blocking = choose_blocking(target, "f32", 256, 256)
+    k, columns = blocking.chunk, blocking.block_n
+    assert columns < k
+
+    def mark(builder, pointer):
+        builder.store(const(I8, 1), pointer)
+
+    monkeypatch.setattr(Builder, "prefetch_to_l2", mark)
+    [gemm] = compile_functions(
+        target, [lambda module: emit_block_gemm(module, target, blocking)]
+    )
+    a, c = (np.zeros((blocking.rows_padded, x), np.float32) for x in (k, blocking.ldc))
+    b = np.zeros((blocking.panels + 1, k, blocking.nr), np.float32)
+    following = np.zeros((k, 4, columns, 4), np.uint8)
+    later = (following, 16 * columns, k)
+    gemm(a, k, 256, k, b, k * blocking.nr, blocking.panels, c, False, *later)
+    rows = following.any((2, 3))
+    assert rows[:, 0].sum() > k // 2
+    assert not rows[:, 1:].any()
+
+
 def test_a_body_of_several_steps_asks_once_for_each():
     target = named("unrolled")
     blocking = choose_blocking(target, "f32", 256, 256)

@@ -143,13 +143,20 @@ def or_next_pieces(
     first = builder.offset(start, _BYTE, piece)
     second = builder.offset(first, _BYTE, stride)
     words = _words(blocking)
+    # A row of B's tile may be shorter than as many words as a chunk has steps.
+    row = blocking.block_n * blocking.compute_bytes * blocking.k_pack
+    share = const(I64, blocking.unroll * ceil(row / blocking.chunk))
+    of_piece = builder.minimum(share, words)
     return [
         Ahead(
             builder.select(is_given, first, usual[0].place),
-            builder.select(is_given, words, usual[0].stride),
+            builder.select(is_given, of_piece, usual[0].stride),
             usual[0].lines,
         ),
-        Ahead(builder.select(is_given, second, usual[1].place), words),
+        Ahead(
+            builder.select(is_given, second, usual[1].place),
+            builder.select(is_given, of_piece, words),
+        ),
     ]
 
 
