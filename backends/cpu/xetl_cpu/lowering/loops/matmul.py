@@ -73,7 +73,7 @@ def lower_brgemm(state: State, op: BrgemmTileOp) -> None:
     blocking, (m, n, depth) = op.blocking(), op.shape()
     starts = _starts_itself(op, blocking)
     # Zeros are as many as are wanted: the tile may be wider by far (`grow-tiles`).
-    is_cleared = op.acc is None and blocking.is_skinny
+    is_cleared = op.acc is None and (blocking.is_skinny or blocking.is_low)
     is_new = starts or is_cleared
     result = accumulator(state, op) if is_new else _start(state, op)
     build = Builder.before(op)
@@ -85,7 +85,7 @@ def lower_brgemm(state: State, op: BrgemmTileOp) -> None:
     extents = (_clamped(build, op.rows, m), k, _clamped(build, op.cols, n))
     state.buffers[op.result] = result
     if is_cleared:
-        _clear(build, blocking, result, extents[2])
+        _clear(build, blocking, result, extents)
     to = take_store(state, op, blocking) if starts else None
     product = _Product(state, op, blocking, a, b, extents, result, starts, to)
     is_own = product.packs(build)
@@ -199,17 +199,22 @@ def _start(state: State, op: BrgemmTileOp) -> Buffer:
     return result
 
 
-def _clear(build: Builder, blocking: Blocking, result: Buffer, cols: Index) -> None:
-    """Set columns of the accumulators to zero, up to the end of a vector."""
+def _clear(
+    build: Builder, blocking: Blocking, result: Buffer, extents: tuple[Index, ...]
+) -> None:
+    """Set rows of the accumulators to zero, up to the end of a vector."""
     element = element_attribute(blocking.arithmetic.accumulator)
     nothing = arith.ConstantOp.splat(0, VectorType(element, [blocking.lanes]))
     zero = build.insert(nothing)
-    for row in range(blocking.block_m):
-        loop = build.for_loop(0, cols, blocking.lanes)
-        inner = Builder.at_end(loop.body.block)
-        where = [inner.index(row), loop.body.block.args[0]]
-        inner.add(vector.StoreOp(zero, result.memref, where))
-        inner.add(scf.YieldOp())
+    rows, _, cols = extents
+    loop = build.for_loop(0, rows, 1)
+    of_row = Builder.at_end(loop.body.block)
+    inner_loop = of_row.for_loop(0, cols, blocking.lanes)
+    inner = Builder.at_end(inner_loop.body.block)
+    where = [loop.body.block.args[0], inner_loop.body.block.args[0]]
+    inner.add(vector.StoreOp(zero, result.memref, where))
+    inner.add(scf.YieldOp())
+    of_row.add(scf.YieldOp())
 
 
 def _clamped(build: Builder, wanted: SSAValue | None, extent: int) -> Index:
