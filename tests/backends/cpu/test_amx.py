@@ -249,6 +249,24 @@ def test_the_stages_show_one_configuration():
     assert len(lines("asm", "ldtilecfg")) == 1
 
 
+@pytest.mark.parametrize(
+    ("rows", "shape", "chunk"), [(64, "256x1024", 512), (16, "16x2048", 128)]
+)
+def test_tasks_are_as_wide_as_caches_and_pages_allow(rows, shape, chunk):
+    """Sums in half of L2; of few rows a page of B's row, and panels in a quarter."""
+    a, b = np.zeros((rows, 64), BF16), np.zeros((64, 64), BF16)
+    tiles = {**TILES, "BM": rows}
+    text = gemm.ir(
+        "xsmm", a, b, np.zeros((rows, 64), np.float32), **tiles, target="amx"
+    )
+    assert f"vector<{shape}xf32>" in text
+    assert f"chunk = {chunk}," in text
+    m, n = map(int, shape.split("x"))
+    l2 = find_target("amx").machine.l2.size
+    assert 4 * m * n <= l2 // 2
+    assert rows > 32 or n * 2 == 4096
+
+
 @xetile.kernel
 def low(A, B, C, BM: constexpr, BN: constexpr):
     n = xetile.program_id(0) * BN
