@@ -321,9 +321,16 @@ def test_of_what_is_packed_next_no_more_than_its_rows_is_asked_for(monkeypatch):
     [gemm] = compile_functions(
         target, [lambda module: emit_block_gemm(module, target, blocking)]
     )
-    a, c = (np.zeros((blocking.rows_padded, x), np.float32) for x in (k, blocking.ldc))
-    b = np.zeros((blocking.panels + 1, k, blocking.nr), np.float32)
-    following = np.zeros((k, 4, columns, 4), np.uint8)
+    c = np.zeros((blocking.rows_padded, blocking.ldc), np.float32)
+    # What is asked for may be outside of an array, and would be written there.
+    a, b, following = (
+        np.zeros((3, *shape), dtype)[1]
+        for shape, dtype in [
+            ((blocking.rows_padded, k), np.float32),
+            ((blocking.panels + 1, k, blocking.nr), np.float32),
+            ((k, 4, columns, 4), np.uint8),
+        ]
+    )
     later = (following, 16 * columns, k)
     gemm(a, k, 256, k, b, k * blocking.nr, blocking.panels, c, False, *later)
     rows = following.any((2, 3))
