@@ -46,8 +46,8 @@ from xetl.dialects.base import Index, check
 from xetl.dialects.kinds_of_types import is_memref, is_vector
 from xetl.dialects.operation import XetlOp, operations_of
 from xetl.dialects.xetile import TileType
-from xetl.dialects.xsmm import BrgemmDispatchOp, Xsmm
-from xetl.errors import InternalError
+from xetl.dialects.xsmm import SIZES, BrgemmDispatchOp, Xsmm
+from xetl.errors import InternalError, IRError
 from xetl.ir.builder import Builder
 from xetl_cpu.cpu_ops import CPU as CPU
 from xetl_cpu.cpu_ops import BarrierOp as BarrierOp
@@ -233,6 +233,22 @@ class BrgemmTileOp(XetlOp, name="xsmm.brgemm.tile"):
     def unsigned(self) -> tuple[bool, bool]:
         """Which of A and B hold unsigned bytes."""
         return self.a_unsigned is not None, self.b_unsigned is not None
+
+    def check_width(self) -> None:
+        """A plan that was changed by hand is followed, but packed panels stay.
+
+        Raises:
+            IRError: they are of another width.
+        """
+        dispatch = None if self.kernel is None else self.kernel.owner
+        plan = self.blocking()
+        if isinstance(dispatch, BrgemmDispatchOp) and plan.problem() is None:
+            width = dispatch.size_list()[SIZES.index("n")]
+            if width != plan.nr:
+                text = f"nr = {plan.nr}, but panels are packed for {width} columns"
+                raise IRError(
+                    f"a plan of a product cannot be followed: {text}", code="X0705"
+                )
 
     def verify_(self) -> None:
         """Check that a and b are of one element type and agree in k."""

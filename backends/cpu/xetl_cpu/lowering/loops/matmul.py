@@ -54,8 +54,7 @@ _PANELS_IN_PLACE = 8
 """Of B, up to which tiles take A's rows as they lie: a copy costs more than it gains.
 
 In bf16 on silicon, GFLOP/s with a copy and without: 4096 x 4096 x 16 284 and 419, by 64
-711 and 903, 1024 x 1024 by 32 451 and 880; by 16 panels it gains 3 %, or loses 20.
-"""
+711 and 903, 1024 x 1024 by 32 451 and 880; by 16 panels it gains 3 %, or loses 20."""
 
 _Way: TypeAlias = Callable[[Builder], Sequence[SSAValue] | None]
 
@@ -71,6 +70,7 @@ def accumulator(state: State, op: BrgemmTileOp) -> Buffer:
 def lower_brgemm(state: State, op: BrgemmTileOp) -> None:
     """Accumulate in scratch, chunk by chunk of k; see docs/design/0002-cpu.md."""
     blocking, (m, n, depth) = op.blocking(), op.shape()
+    op.check_width()
     starts = _starts_itself(op, blocking)
     # Zeros are as many as are wanted: the tile may be wider by far (`grow-tiles`).
     is_cleared = op.acc is None and (blocking.is_skinny or blocking.is_low)
@@ -204,14 +204,13 @@ def _clear(
 ) -> None:
     """Set rows of the accumulators to zero, up to the end of a vector."""
     element = element_attribute(blocking.arithmetic.accumulator)
-    nothing = arith.ConstantOp.splat(0, VectorType(element, [blocking.lanes]))
-    zero = build.insert(nothing)
-    rows, _, cols = extents
+    type_, (rows, _, cols) = VectorType(element, [blocking.lanes]), extents
+    zero = build.insert(arith.ConstantOp.splat(0, type_))
     loop = build.for_loop(0, rows, 1)
     of_row = Builder.at_end(loop.body.block)
-    inner_loop = of_row.for_loop(0, cols, blocking.lanes)
-    inner = Builder.at_end(inner_loop.body.block)
-    where = [loop.body.block.args[0], inner_loop.body.block.args[0]]
+    vectors = of_row.for_loop(0, cols, blocking.lanes)
+    inner = Builder.at_end(vectors.body.block)
+    where = [each.body.block.args[0] for each in (loop, vectors)]
     inner.add(vector.StoreOp(zero, result.memref, where))
     inner.add(scf.YieldOp())
     of_row.add(scf.YieldOp())
