@@ -119,6 +119,15 @@ def test_seed_003_by_its_own_text(amx):
     assert all(thread["ldtilecfg"] <= 1 for thread in amx.threads())
 
 
+def behind_a_line(array: Any, skip: int = 0) -> Any:
+    """A copy that begins so many bytes behind the start of a cache line."""
+    room = np.zeros(array.nbytes + 128, np.uint8)
+    first = -room.ctypes.data % 64 + skip
+    copy = room[first : first + array.nbytes].view(array.dtype).reshape(array.shape)
+    copy[...] = array
+    return copy
+
+
 @pytest.mark.parametrize("dtype", [BF16, np.int8])
 @pytest.mark.parametrize("k", [128, 1000, 1024])
 def test_rows_of_a_lie_well_for_the_first_cache(amx, k, dtype):
@@ -141,11 +150,13 @@ def test_rows_of_a_lie_well_for_the_first_cache(amx, k, dtype):
         assert (amx.total()["tileloaddt1"] > 0) == (k > 128)  # Else A stays in L1.
         assert amx.slow_loads() == 0
     if k % odd == 0:
-        a = bytes_or_small(rng, dtype, 64, 1024)
         given = bytes_or_small(rng, dtype, 1024, 256)
-        expected = (a.astype("f8") @ given.astype("f8")).astype(to)
-        assert np.array_equal(run(amx, a, given, to), expected)
-        assert amx.slow_loads() > 0
+        for skip in (0, 16):  # Rows across lines: each line is for two loads.
+            a = behind_a_line(bytes_or_small(rng, dtype, 64, 1024), skip)
+            expected = (a.astype("f8") @ given.astype("f8")).astype(to)
+            assert np.array_equal(run(amx, a, given, to), expected)
+            assert (amx.slow_loads() > 0) == (skip == 0)
+            assert (amx.total()["tileloaddt1"] > 0) == (skip == 0)
 
 
 def test_loads_and_stores_of_a_product(amx):
@@ -153,7 +164,7 @@ def test_loads_and_stores_of_a_product(amx):
     rng = np.random.default_rng(0)
     a, b = (bytes_or_small(rng, BF16, 256, 1024) for _ in range(2))
     b = b.reshape(1024, 256)
-    out = run(amx, a, b, np.float32)
+    out = run(amx, behind_a_line(a), b, np.float32)
     assert np.array_equal(out, a.astype("f4") @ b.astype("f4"))
     found, products = amx.total(), 256 * 256 * 1024 // (16 * 16 * 32)
     assert found["tdpbf16ps"] == products
