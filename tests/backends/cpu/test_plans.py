@@ -203,6 +203,16 @@ def test_few_rows_take_whole_pages_of_b(dtype: str, sum_: str, size: int) -> Non
     assert part <= described("sapphire_rapids").machine.l2.size // 4
 
 
+@pytest.mark.parametrize(("rows", "of_task"), [(16, 16), (32, 256), (64, 256)])
+def test_programs_of_few_rows_grow_unless_they_are_one_tile(
+    rows: int, of_task: int
+) -> None:
+    """With AMX; two tiles of rows are a strip, as of any more rows."""
+    signature = "bf16[M,K] bf16[K,N] f32[M,N]"
+    text = gemm.ir("xsmm", signature, BM=rows, BN=64, target="amx")
+    assert f"block_m = {of_task}," in text
+
+
 def test_the_ir_of_a_kernel_shows_the_plan() -> None:
     arrays = [np.zeros((512, 512), np.float32) for _ in range(3)]
     text = gemm.ir("xsmm", *arrays, BM=256, BN=256, target="avx2")

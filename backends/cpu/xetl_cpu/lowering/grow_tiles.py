@@ -72,8 +72,8 @@ from xetl_cpu.lowering.computed_places import divide_grid, remainders
 from xetl_cpu.lowering.slices import Slices, shape_of, spread
 from xetl_cpu.lowering.tiles import way_to_store
 from xetl_cpu.machine import PAGE
-from xetl_cpu.microkernels.arithmetic import choose_arithmetic
-from xetl_cpu.microkernels.blocking import LOW_ROWS, SKINNY_ROWS
+from xetl_cpu.microkernels.arithmetic import Arithmetic, choose_arithmetic
+from xetl_cpu.microkernels.blocking import AMX_TILE, LOW_ROWS, SKINNY_ROWS
 from xetl_cpu.targets import INLINE, Target, find_target
 
 _WIDTH = 64
@@ -194,7 +194,7 @@ def _make_tasks(loop: scf.ParallelOp, target: Target) -> None:
 def _task(slices: Slices, dim: int, target: Target) -> _Task:
     """What all products agree on; what is computed of them takes a quarter of L2."""
     products = [*slices.products]
-    task = min(_of_columns(p, target) if dim == -1 else _of_rows(p) for p in products)
+    task = min((_of_rows, _of_columns)[dim](p, target) for p in products)
     if way_to_store(products[0]) is not None:
         return task
     elements = sum(prod(shape_of(each.result.type)) for each in products)
@@ -202,10 +202,21 @@ def _task(slices: Slices, dim: int, target: Target) -> _Task:
     return task._replace(most=min(task.most, fitting))
 
 
-def _of_rows(product: BrgemmTileOp) -> _Task:
+def _on_tiles(product: BrgemmTileOp, target: Target) -> Arithmetic | None:
+    """How AMX computes it, if it does."""
+    how = choose_arithmetic(target, element_name(product.a), product.unsigned)
+    return how if how.instruction == "amx" else None
+
+
+def _low_rows(product: BrgemmTileOp, target: Target) -> int:
+    """Of a program that has its own kind of plan, at most; with AMX one tile."""
+    return LOW_ROWS if _on_tiles(product, target) is None else AMX_TILE
+
+
+def _of_rows(product: BrgemmTileOp, target: Target) -> _Task:
     """Of A: a task that needs B alone packs it chunk by chunk, in its cache."""
     (m, n, _), type_ = product.shape(), product.b.type
-    if m <= LOW_ROWS or not isinstance(type_, TileType):
+    if m <= _low_rows(product, target) or not isinstance(type_, TileType):
         return _Task(1, 1)
     is_long = n * byte_width(type_.element_type) >= _PIECE
     return _Task(_ROWS // m if is_long else 1, _TASKS)
@@ -217,7 +228,7 @@ def _of_columns(product: BrgemmTileOp, target: Target) -> _Task:
     init, dtype = product.b.owner, element_name(product.b)
     if m > SKINNY_ROWS and target.calls == INLINE:
         wide = _columns_on_tiles(product, target)
-        is_low = m <= LOW_ROWS
+        is_low = m <= _low_rows(product, target)
         if wide and is_low:
             return _Task(wide // n, 1, is_wide=True)
         if not is_low or target.machine.l1.size < _LOW_COLUMNS * m * _SUM_BYTES:
@@ -237,11 +248,10 @@ def _columns_on_tiles(product: BrgemmTileOp, target: Target) -> int:
 
     Else 0.
     """
-    (m, _, _), dtype = product.shape(), element_name(product.a)
-    how = choose_arithmetic(target, dtype, product.unsigned)
-    if how.instruction != "amx":
+    how, (m, _, _) = _on_tiles(product, target), product.shape()
+    if how is None:
         return 0
-    rows = m if m <= LOW_ROWS else max(_ROWS, m)
+    rows = m if m <= AMX_TILE else max(_ROWS, m)
     wide = target.machine.l2.size // _TILE_PART // (_SUM_BYTES * rows)
     return min(1 << wide.bit_length() - 1, PAGE // how.compute_bytes)
 

@@ -68,7 +68,7 @@ _LONGEST = 1024
 _SHORTEST = 128
 """Steps that a program packs at once, at least."""
 
-_AMX_TILE = 16
+AMX_TILE = 16
 """Rows and 32-bit columns of a tile; a strip has one or two of them each way."""
 
 _AMX_STEP_BYTES = 64
@@ -306,7 +306,7 @@ def choose_blocking(
         return strips * _strip_cycles(target, tile, arithmetic, block_m), -mr
 
     if arithmetic.instruction == "amx":
-        mr, nr = (_AMX_TILE * min(2, ceil(x / _AMX_TILE)) for x in (block_m, least_n))
+        mr, nr = (AMX_TILE * min(2, ceil(x / AMX_TILE)) for x in (block_m, least_n))
         vectors = nr // lanes
     else:
         fitting = _tiles_that_fit(target, block_m, arithmetic)
@@ -396,7 +396,7 @@ def _chunk(
     steps = _power_of_two(target.machine.l2.size // 4 // (max(block) * word))
     if arithmetic.instruction != "amx":
         return min(max(steps, _SHORTEST), _LONGEST) * arithmetic.k_pack
-    least = kc if block[0] > LOW_ROWS else _SHORTEST
+    least = kc if block[0] > AMX_TILE else _SHORTEST
     return max(min(steps, _LONGEST) * arithmetic.k_pack, least)
 
 
