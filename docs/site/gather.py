@@ -39,6 +39,7 @@ PAGES = {
         "performance",
         "performance-zen4",
         "performance-zen5",
+        "performance-xeon-amx",
         "reliability",
         "gpu",
         "xetile",
