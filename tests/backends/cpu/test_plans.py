@@ -260,9 +260,9 @@ def test_what_a_text_that_was_lowered_cannot_do() -> None:
     with pytest.raises(IRError, match="nr = 5 is no multiple of"):
         planned({"nr": 5})[1, 1](a, a.copy(), c)
     with pytest.raises(
-        IRError, match=r"nr = 16, but panels are packed for \d+ columns"
+        IRError, match=r"nr = 128, but panels are packed for \d+ columns"
     ):
-        planned({"nr": 16})[1, 1](a, a.copy(), c)
+        planned({"nr": 128})[1, 1](a, a.copy(), c)
     with pytest.raises(IRError, match="kc = 0 is no multiple of 1"):
         planned({"kc": 0})[1, 1](a, a.copy(), c)
     kernel = planned({})
