@@ -194,7 +194,8 @@ def _make_tasks(loop: scf.ParallelOp, target: Target) -> None:
 def _task(slices: Slices, dim: int, target: Target) -> _Task:
     """What all products agree on; what is computed of them takes a quarter of L2."""
     products = [*slices.products]
-    task = min((_of_rows, _of_columns)[dim](p, target) for p in products)
+    rule = _of_columns if dim == -1 else _of_rows
+    task = min(rule(product, target) for product in products)
     if way_to_store(products[0]) is not None:
         return task
     elements = sum(prod(shape_of(each.result.type)) for each in products)
