@@ -129,8 +129,8 @@ print(report)
 # %% [markdown]
 # ## Machine code
 # Count the instructions that multiply.  A micro-kernel has one for each vector of its
-# sums (8 x 32 sums are 16 vectors of 16), and again some for smaller blocks, which are
-# left at the edges.
+# sums (8 x 32 sums are 16 vectors of 16) and each step of k in the body of its loop, and
+# again some for smaller blocks, which are left at the edges.
 
 # %%
 MULTIPLY = r"\b(vfmadd\w+ps|vdpbf16ps|tdpbf16ps)\b"
@@ -148,6 +148,9 @@ for target in TARGETS:
 #              A0 (16)    C00      C01           one tile of sums alone would
 #              A1 (16)    C10      C11           need 2 loads for 1 product
 #
+# There are two such loops: in one A streams through the first cache (`tileloaddt1`), in
+# the other its rows are few and short, and stay there (`tileloadd`, as B's).
+#
 # The shapes of the tiles are set by `ldtilecfg`, which takes 64 bytes and is slow.  So
 # it stands once, in front of all programs of a thread, and `tilerelease` behind them.
 
@@ -156,7 +159,7 @@ words = Counter(re.findall(r"\w+", gemm.ir("asm", *bf16, target="amx")))
 for name in ("ldtilecfg", "tileloadd", "tileloaddt1", "tdpbf16ps", "tilerelease"):
     print(f"{name:12} {words[name]}")
 assert words["ldtilecfg"] == 1
-assert words["tdpbf16ps"] == 4
+assert words["tdpbf16ps"] == 2 * 4
 
 # %% [markdown]
 # ## Change one thing: the target
