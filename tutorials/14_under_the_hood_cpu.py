@@ -129,8 +129,8 @@ print(report)
 # %% [markdown]
 # ## Machine code
 # Count the instructions that multiply.  A micro-kernel has one for each vector of its
-# sums (8 x 32 sums are 16 vectors of 16) and each step of k in the body of its loop, and
-# again some for smaller blocks, which are left at the edges.
+# sums (8 x 32 sums are 16 vectors of 16) and each step of k in the body of its loop,
+# and again some for smaller blocks, which are left at the edges.
 
 # %%
 MULTIPLY = r"\b(vfmadd\w+ps|vdpbf16ps|tdpbf16ps)\b"
