@@ -29,6 +29,8 @@ _BUSY = 0.5
 """Others that run on the same core make it seem slower; of Linux, a load average."""
 _SECONDS = 0.2
 _TRIPS = 1 << 14
+_SUMS = 1 << 21
+"""Trips of a loop of sums in a call: a few milliseconds, of one sum as of many."""
 _IN_A_TRIP = 16
 _LINK_CYCLES = 4
 _FACTOR = 8
@@ -138,7 +140,7 @@ def _product(dtype: str, chains: int | None, cycle: float) -> tuple[float, int, 
     peak = _peak()
     loop = peak.register_loop(dtype, chains)
     of_one = (4 if loop.is_dot else 2) * loop.lanes
-    rate = 1e9 * peak.Products(loop, 1).measure()
+    rate = 1e9 * peak.Products(loop, 1, _SUMS * loop.operations).measure()
     return of_one / rate / cycle, loop.lanes, loop.is_dot
 
 

@@ -126,8 +126,8 @@ class PrefetchOp(
     memref = operand_def(MemRefType)
     indices = var_operand_def(IndexType)
     isWrite = prop_def(IntegerAttr)  # noqa: N815 - MLIR's name
-    localityHint = prop_def(IntegerAttr)  # noqa: N815
-    isDataCache = prop_def(IntegerAttr)  # noqa: N815
+    localityHint = prop_def(IntegerAttr)  # noqa: N815 - MLIR's name
+    isDataCache = prop_def(IntegerAttr)  # noqa: N815 - MLIR's name
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:

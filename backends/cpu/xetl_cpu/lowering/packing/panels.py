@@ -107,23 +107,23 @@ class Packing:
         return build.ceil_divided(self.plan.width, self.blocking.nr)
 
     @property
-    def of_a_page(self) -> int:
-        """How many tiles have a page of B's row: their panels lie side by side."""
+    def row(self) -> int:
+        """Bytes of a row of a tile, if panels of tiles lie side by side; else 0."""
         how, plan = self.blocking, self.plan
         if not isinstance(plan.width, int) or plan.tile is None or plan.n_dim == 0:
-            return 1
-        width = plan.width * how.compute_bytes
-        return 1 if plan.width % how.nr else max(1, PAGE // width)
+            return 0
+        return 0 if plan.width % how.nr else plan.width * how.compute_bytes
+
+    @property
+    def of_a_page(self) -> int:
+        """How many tiles have a page of B's row."""
+        return max(1, PAGE // self.row) if self.row else 1
 
     @property
     def together(self) -> int:
-        """How many tiles a thread packs at once: their panels lie side by side."""
-        how, plan = self.blocking, self.plan
-        if not isinstance(plan.width, int) or plan.tile is None or plan.n_dim == 0:
-            return 1
-        width = plan.width * how.compute_bytes
-        is_apart = plan.width % how.nr or how.k_step > 1
-        return 1 if is_apart or width >= _SHORT_ROW else _ROW // width
+        """How many tiles a thread packs at once."""
+        is_short = 0 < self.row < _SHORT_ROW and self.blocking.k_step == 1
+        return _ROW // self.row if is_short else 1
 
     def layout(self) -> list[int]:
         """What decides, with source and extents, about the packed elements."""
