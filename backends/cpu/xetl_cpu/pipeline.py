@@ -46,6 +46,7 @@ from xetl_cpu.emit.kernel import KERNEL, kernel_of
 from xetl_cpu.image import DEFAULT_IMPORTS, build_image
 from xetl_cpu.lowering.clamp_tile_offsets import ClampTileOffsetsPass
 from xetl_cpu.lowering.convert_xetile_to_loops import ConvertXetileToLoopsPass
+from xetl_cpu.lowering.fold_tile_offsets import FoldTileOffsetsPass
 from xetl_cpu.lowering.fuse_row_loops import FuseRowLoopsPass
 from xetl_cpu.lowering.grow_tiles import GrowTilesPass
 from xetl_cpu.lowering.hoist_launch_invariants import HoistLaunchInvariantsPass
@@ -135,6 +136,7 @@ def passes(target: str) -> list[ModulePass]:
         MaterializeGridPass(),
         _later("materialize-subgroups", _has_subgroups),
         ClampTileOffsetsPass(),
+        FoldTileOffsetsPass(),
         HoistLaunchInvariantsPass(),
         # After hoisting: the number of steps must stand before the programs to be
         # known when operands are computed or packed ahead of them.

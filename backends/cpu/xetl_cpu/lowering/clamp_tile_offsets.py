@@ -21,18 +21,12 @@ from xdsl.rewriter import Rewriter
 from xetl.analysis.affine import dominates, multiple_of
 from xetl.dialects.base import Index
 from xetl.dialects.memref_layout import constant_index
-from xetl.dialects.upstream import arith, scf
+from xetl.dialects.upstream import arith
 from xetl.dialects.walk import operations_in
-from xetl.dialects.xetile import (
-    InitTileOp,
-    LoadTileOp,
-    PrefetchTileOp,
-    StoreTileOp,
-    UpdateTileOffsetOp,
-)
+from xetl.dialects.xetile import InitTileOp
 from xetl.ir.builder import Builder
 from xetl.ir.passes import Pass
-from xetl_cpu.lowering.tiles import is_non_negative, tile_like, tile_sizes
+from xetl_cpu.lowering.tiles import dims_moved, is_non_negative, tile_like, tile_sizes
 
 
 class ClampTileOffsetsPass(Pass):
@@ -52,9 +46,10 @@ def _clamp(init: InitTileOp) -> None:
     unknown = [dim for dim, each in enumerate(offsets) if not is_non_negative(each)]
     unknown = [dim for dim in unknown if multiple_of(offsets[dim], shape[dim])]
     unknown = [dim for dim in unknown if is_non_negative(sizes[dim])]
-    if not unknown or (fixed := _dims_that_stay(init.result, len(offsets))) is None:
+    moved = dims_moved(init.result, lambda step: constant_index(step) != 0)
+    if not unknown or moved is None:
         return
-    for dim in set(unknown) & fixed:
+    for dim in set(unknown) - moved:
         offsets[dim] = _clamped(offsets[dim], sizes[dim], shape[dim], init)
     Rewriter.replace_op(init, tile_like(init, offsets=offsets))
 
@@ -76,38 +71,3 @@ def _behind(number: SSAValue, size: Index, init: InitTileOp) -> Builder:
         if isinstance(owner, Operation) and all(dominates(v, owner) for v in others):
             return Builder.after(last)
     return Builder.before(init)
-
-
-def _dims_that_stay(tile: SSAValue, rank: int) -> set[int] | None:
-    """Dimensions along which a tile is never moved; None: it goes who knows where."""
-    fixed, seen, pending = set(range(rank)), set[SSAValue](), [tile]
-    while pending:
-        value = pending.pop()
-        if value in seen:
-            continue
-        seen.add(value)
-        for use in value.uses:
-            user = use.operation
-            if isinstance(user, LoadTileOp | StoreTileOp | PrefetchTileOp):
-                continue
-            if isinstance(user, UpdateTileOffsetOp):
-                steps = enumerate(user.mixed_offsets)
-                fixed -= {dim for dim, step in steps if constant_index(step) != 0}
-                pending.append(user.result)
-                continue
-            carried = _carried(user, use.index)
-            if carried is None:
-                return None
-            pending += carried
-    return fixed
-
-
-def _carried(user: Operation, index: int) -> list[SSAValue] | None:
-    """What a loop makes of the operand number ``index`` of its head or its yield."""
-    loop = user.parent_op() if isinstance(user, scf.YieldOp) else user
-    if not isinstance(loop, scf.ForOp):
-        return None
-    number = index if isinstance(user, scf.YieldOp) else index - 3
-    if number < 0:
-        return None
-    return [loop.body.block.args[1 + number], loop.results[number]]

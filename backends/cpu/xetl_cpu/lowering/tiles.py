@@ -24,6 +24,7 @@ from xetl.dialects.xetile import (
     AtomicRmwTileOp,
     InitTileOp,
     LoadTileOp,
+    PrefetchTileOp,
     StoreScatterOp,
     StoreTileOp,
     UpdateTileOffsetOp,
@@ -79,12 +80,13 @@ def tile_sizes(init: InitTileOp) -> Sequence[SSAValue | int] | None:
 def tile_like(
     init: InitTileOp,
     *,
+    source: SSAValue | None = None,
     offsets: Sequence[Index] | None = None,
     sizes: Sequence[Index] | None = None,
 ) -> InitTileOp:
-    """The tile of ``init`` at other offsets, or of a matrix of other sizes."""
+    """The tile of ``init`` at other offsets, or of another matrix, of other sizes."""
     return InitTileOp(
-        init.source,
+        init.source if source is None else source,
         init.mixed_offsets if offsets is None else offsets,
         init.result.type,
         sizes=init.mixed_sizes if sizes is None else sizes,
@@ -99,6 +101,40 @@ def origin(tile: SSAValue) -> InitTileOp | None:
     while isinstance(owner, UpdateTileOffsetOp):
         owner = owner.tile.owner
     return owner if isinstance(owner, InitTileOp) else None
+
+
+def dims_moved(tile: SSAValue, by: Callable[[Index], bool]) -> set[int] | None:
+    """Dimensions along which a tile moves ``by`` such steps; None: nobody knows."""
+    moved, seen, pending = set[int](), set[SSAValue](), [tile]
+    while pending:
+        value = pending.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        for use in value.uses:
+            user = use.operation
+            if isinstance(user, LoadTileOp | StoreTileOp | PrefetchTileOp):
+                continue
+            if isinstance(user, UpdateTileOffsetOp):
+                moved |= {n for n, step in enumerate(user.mixed_offsets) if by(step)}
+                pending.append(user.result)
+                continue
+            carried = _carried(user, use.index)
+            if carried is None:
+                return None
+            pending += carried
+    return moved
+
+
+def _carried(user: Operation, index: int) -> list[SSAValue] | None:
+    """What a loop makes of the operand number ``index`` of its head or its yield."""
+    loop = user.parent_op() if isinstance(user, scf.YieldOp) else user
+    if not isinstance(loop, scf.ForOp):
+        return None
+    number = index if isinstance(user, scf.YieldOp) else index - 3
+    if number < 0:
+        return None
+    return [loop.body.block.args[1 + number], loop.results[number]]
 
 
 def task_along_n(op: BrgemmTileOp) -> tuple[SSAValue, SSAValue] | None:
