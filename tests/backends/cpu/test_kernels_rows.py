@@ -8,7 +8,7 @@ import pytest
 from launching import agree, launch, same, small_integers
 
 from xetl import xetile
-from xetl.xetile import constexpr
+from xetl.xetile import constexpr, f32
 
 pytestmark = pytest.mark.usefixtures("anywhere")
 SHAPES = [(1, 1), (1, 17), (17, 1), (3, 100), (5, 64), (7, 257), (33, 8)]
@@ -71,6 +71,45 @@ def test_a_reduction_ends_where_its_load_does(rows: int) -> None:
             same(out[0], function(whole, axis=1, keepdims=True))
             same(out[1], function(whole, axis=0, keepdims=True))
             same(out[2], function(whole, axis=None, keepdims=True))
+
+
+@xetile.kernel
+def of_two(X, Y, Rows, Columns, S, R: constexpr, C: constexpr, PAD: constexpr):
+    x = xetile.load_tile(xetile.init_tile(X, [0, 0], (R, C)), padding=PAD)
+    y = xetile.load_tile(xetile.init_tile(Y, [0], (C,)))
+    s = xetile.load_tile(xetile.init_tile(S, [0, 0], (R, 1)))
+    products = x.to(f32) * y.to(f32)
+    xetile.store_tile(products.sum(1), xetile.init_tile(Rows[0], [0], (R,)))
+    xetile.store_tile(products.sum(0), xetile.init_tile(Columns, [0], (C,)))
+    scaled = (products * s).sum(1)  # of padding it is NaN where s is not finite
+    xetile.store_tile(scaled, xetile.init_tile(Rows[1], [0], (R,)))
+    differences = ((x.to(f32) - y.to(f32)) * x.to(f32)).sum(1)
+    xetile.store_tile(differences, xetile.init_tile(Rows[2], [0], (R,)))
+
+
+@pytest.mark.parametrize("pad", [0.0, 1.0])
+@pytest.mark.parametrize("dtype", [np.float32, np.int8])
+@pytest.mark.parametrize(("n", "m"), [(3, 100), (100, 3), (70, 70), (0, 17), (1, 0)])
+def test_a_sum_of_products_ends_with_the_longer_load(
+    dtype: Any, n: int, m: int, pad: float
+) -> None:
+    """What lies outside of one only counts: an infinity times 0 is NaN."""
+    rng = np.random.default_rng(n)
+    rows, width = 4, 272
+    x, y = (small_integers(rng, *s).astype(dtype) for s in ((rows, n), (m,)))
+    scale = np.array([[1], [np.inf], [-2], [np.nan]], np.float32)
+    if dtype is np.float32:
+        x[1:2, -1:], y[-1:] = np.inf, -np.inf
+    a, b = np.full((rows, width), pad, np.float32), np.zeros(width, np.float32)
+    a[:, :n], b[:m] = x, y
+    out = [np.ones(s, np.float32) for s in ((3, rows), (width,))]
+    given = {"R": rows, "C": width, "PAD": dtype(pad)}
+    _, _, sums, columns, _ = launch(of_two, 1, x, y, *out, scale, **given)
+    with np.errstate(invalid="ignore"):
+        same(sums[0], (a * b).sum(1))
+        same(columns, (a * b).sum(0))
+        same(sums[1], (a * b * scale).sum(1))
+        same(sums[2], ((a - b) * a).sum(1))
 
 
 @xetile.kernel

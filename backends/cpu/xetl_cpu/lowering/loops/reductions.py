@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import gcd
+from operator import add, mul, pos, sub
 
-from xdsl.dialects.builtin import (
-    BFloat16Type,
-    Float16Type,
-    FloatAttr,
-    IntegerAttr,
-    VectorType,
-    f32,
-)
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, VectorType, f32
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from xetl.dialects import xetile
 from xetl.dialects.base import vector_type
 from xetl.dialects.kinds_of_types import integer_width, is_vector
+from xetl.dialects.literals import splat_value
 from xetl.dialects.reduction_kinds import ON_INTEGERS, identity_of, operation_of
 from xetl.dialects.upstream import arith, memref, vector
 from xetl.ir.builder import Builder
@@ -37,6 +32,16 @@ from xetl_cpu.lowering.loops.stores import write
 
 _LONG = 16
 """Vectors of a row that outweigh the reduction across the lanes at its end."""
+
+_DEEPEST = 8
+"""Operations between a load and a sum, through which its padding is followed."""
+
+_ON_PADDING: dict[type[Operation], Callable[..., float]] = {
+    **dict.fromkeys((arith.MulfOp, arith.MuliOp), mul),
+    **dict.fromkeys((arith.AddfOp, arith.AddiOp), add),
+    **dict.fromkeys((arith.SubfOp, arith.SubiOp), sub),
+    **dict.fromkeys((arith.ExtfOp, arith.ExtsiOp), pos),
+}
 
 
 def reduce_tile(state: State, op: xetile.TileReduceOp) -> None:
@@ -157,7 +162,7 @@ def reduce_rows(
         return partial
 
     limit = cols if cols % (lanes * ways) else None
-    ends = keep is None and _ends_with_its_load(source, combine.identity())
+    ends = keep is None and _ends_with_loads(state, source, combine.identity())
     inits = [identity] * ways * at_once
 
     def finish(nest: Nest) -> None:
@@ -195,23 +200,29 @@ def _rows_at_once(state: State, op: xetile.TileReduceOp, source: SSAValue) -> in
     return UNROLL
 
 
-def _ends_with_its_load(value: SSAValue, identity: float) -> bool:
-    """Whether elements are ``identity`` where the one load behind them is outside."""
-    op = _made_by(value)
-    while not isinstance(op, xetile.LoadTileOp):
-        is_square = isinstance(op, arith.MulfOp) and op.lhs is op.rhs and identity == 0
-        if op is None or not (is_square or isinstance(op, arith.ExtfOp)):
-            return False
-        op = _made_by(op.operands[0])
-    padding = op.padding
-    if isinstance(padding, FloatAttr | IntegerAttr):
-        return padding.value.data == identity
-    return identity == 0
+def _ends_with_loads(state: State, value: SSAValue, identity: float) -> bool:
+    """Whether elements are ``identity`` where all loads behind them are outside."""
+    return _of_padding(state, value) == identity
 
 
-def _made_by(value: SSAValue) -> Operation | None:
-    owner = value.owner
-    return owner if isinstance(owner, Operation) else None
+def _of_padding(state: State, value: SSAValue, depth: int = 0) -> float | None:
+    """What is computed of the paddings of all loads; None: more than these decide."""
+    op = value.owner
+    if value in state.buffers or not isinstance(op, Operation) or depth > _DEEPEST:
+        return None
+    if isinstance(op, xetile.LoadTileOp):
+        return 0 if op.padding is None else splat_value(op.padding)
+    if isinstance(op, arith.ConstantOp):
+        return splat_value(op.value)
+    if isinstance(op, xetile.TileBroadcastOp):
+        is_row = tuple(op.dims) == (0,)
+        return _of_padding(state, op.source, depth + 1) if is_row else None
+    fold = _ON_PADDING.get(type(op))
+    if fold is None:
+        return None
+    known = [_of_padding(state, each, depth + 1) for each in op.operands]
+    numbers = [each for each in known if each is not None]
+    return fold(*numbers) if len(numbers) == len(known) else None
 
 
 def _finish_row(
@@ -310,7 +321,7 @@ def _reduce_columns(
 
     if not is_begun:
         over_chunks(state, op, (1, cols), fill)
-    ends = _ends_with_its_load(source, combine.identity())
+    ends = _ends_with_loads(state, source, combine.identity())
     over_chunks(state, op, (rows, cols), add, rows_at_once=at_once, ends=ends)
     if partial is not to:
         over_chunks(state, op, (1, cols), finish)
