@@ -99,8 +99,7 @@ def _fitting(call: Call, tile: Tile, name: str = "value") -> Vector:
             name,
             label=f"is {describe(value)}",
             notes=[origin],
-            help="the shapes must be equal: reshape, or broadcast with"
-            " xetile.tile_broadcast",
+            help=_how_to_fit(value.shape, tile.value_shape),
         )
     if value.dtype != tile.dtype:
         raise call.error(
@@ -112,6 +111,17 @@ def _fitting(call: Call, tile: Tile, name: str = "value") -> Vector:
             help=f"convert the value: `.to(xetile.{tile.dtype})`",
         )
     return value
+
+
+def _how_to_fit(shape: tuple[int, ...], wanted: tuple[int, ...]) -> str:
+    """What to write where the shapes of a value and its tile differ."""
+    for index, whole in (("[:, None]", (*shape, 1)), ("[None, :]", (1, *shape))):
+        if whole == wanted:
+            return (
+                f"add the dimension of 1 by `{index}`; sums and other reductions keep"
+                " it with `keepdims=True`"
+            )
+    return "the shapes must be equal: reshape, or broadcast with xetile.tile_broadcast"
 
 
 @builds("prefetch_tile")

@@ -202,6 +202,19 @@ def wrong_blocked_accumulator(X: "f16 2"):
     w = xetile.tile_mma(v, v, xetile.zeros((16, 16)))  # ERROR: X0201 `tile_mma` gives (2, 2, 8, 8), but adds to (16, 16)
 
 
+def wrong_store_of_sums(X: "f32 2"):
+    t = xetile.init_tile(X, [0, 0], (8, 1))
+    v = xetile.zeros((8, 4), f32)
+    # CARET: v.sum(1)
+    # CHECK: = help: add the dimension of 1 by `[:, None]`; sums and other reductions
+    xetile.store_tile(v.sum(1), t)  # ERROR: X0208 `store_tile` cannot store (8,) to a tile of (8, 1)
+
+
+def wrong_store_of_a_row(X: "f32 2"):
+    # CHECK: = help: add the dimension of 1 by `[None, :]`
+    xetile.store_tile(xetile.zeros((8,)), xetile.init_tile(X, [0, 0], (1, 8)))  # ERROR: X0208 `store_tile` cannot store (8,) to a tile of (1, 8)
+
+
 def wrong_store_of_blocked(X: "f32 2"):
     t = xetile.init_tile(X, [0, 0], (16, 16), inner_blocks=[8, 8])
     xetile.store_tile(xetile.zeros((16, 16), f32), t)  # ERROR: X0208 `store_tile` cannot store (16, 16) to a tile of (2, 2, 8, 8)
