@@ -5,10 +5,10 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from launching import launch, same, small_integers
+from launching import agree, launch, same, small_integers
 
 from xetl import xetile
-from xetl.xetile import constexpr
+from xetl.xetile import constexpr, f32
 
 pytestmark = pytest.mark.usefixtures("anywhere")
 R, C = 35, 70
@@ -94,3 +94,35 @@ def test_blocks_of_rows_without_padding(tile: tuple[int, int]) -> None:
     y = np.ones((1, rows * columns), np.float32)
     _, y = launch(reshaped, 1, x, y, R=rows, C=columns)
     same(y, x.T.reshape(1, -1) + 1)
+
+
+@xetile.kernel
+def distances(X, Y, D, Z, R: constexpr, C: constexpr):
+    """Columns as rows, which many rows read; and a row with a function of it."""
+    i, j = xetile.program_id(0) * R, xetile.program_id(1) * C
+    total = xetile.zeros((R, C))
+    for k in xetile.static_range(3):
+        y = xetile.load_tile(xetile.init_tile(Y, [j, k], (C, 1)), padding=2)
+        own = xetile.load_tile(xetile.init_tile(X, [i, k], (R, 1)))
+        apart = own.to(f32) - y.to(f32).reshape((1, C))
+        total += apart * apart
+    xetile.store_tile(total, xetile.init_tile(D, [i, j], (R, C)))
+    z = xetile.load_tile(xetile.init_tile(Z, [j], (C,)))
+    xetile.store_tile(xetile.abs(z) + 1, xetile.init_tile(Z, [j], (C,)))
+    xetile.store_tile(
+        total - xetile.sqrt(z * z) * 2, xetile.init_tile(D, [i, j], (R, C))
+    )
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int8, ml_dtypes.bfloat16])
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("columns", [1, 50, 130])
+def test_columns_that_many_rows_read(dtype: Any, order: Any, columns: int) -> None:
+    rng = np.random.default_rng(columns)
+    x = np.asarray(small_integers(rng, 20, 3).astype(dtype), order=order)
+    y = np.asarray(small_integers(rng, columns, 3).astype(dtype), order=order)
+    z, d = small_integers(rng, columns), np.zeros((20, columns), np.float32)
+    found = agree(distances, (1, 1), x, y, d, z, R=24, C=136)
+    apart = x.astype(np.float32)[:, None] - y.astype(np.float32)
+    wanted = (apart * apart).sum(2) - 2 * np.abs(z)
+    same(found[2], wanted)

@@ -28,6 +28,41 @@ func.func @two_readers(%X: !matrix, %n: index) {
   func.return
 }
 
+// A row that four rows read is computed once if it is dear, as a row gathered from a
+// column is; not if it is only loaded, or lies along that column.
+// CHECK-LABEL: @rows
+// CHECK:       xetile.load_tile
+// CHECK:       vector.shape_cast %{{.*}} {cpu.buffer = "4 rows, 10 operations a vector: computed once"}
+// CHECK:       vector.shape_cast %u : vector
+// CHECK:       xetile.load_tile %y {cpu.registers = "4 rows, 2 operations a vector: computed by each, in registers"}
+// CHECK:       math.exp %w {cpu.buffer = "4 rows, 12 operations a vector: computed once"}
+func.func @rows(%X: !matrix, %Z: memref<?x?xf32, strided<[1, ?]>>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.parallel (%p) = (%c0) to (%n) step (%c1) {
+    %x = xetile.init_tile %X[%p, 0], [%n, %n], [%n, 1] : !matrix -> !xetile.tile<64x1xf32>
+    %z = xetile.init_tile %Z[%p, 0], [%n, %n], [1, %n] : memref<?x?xf32, strided<[1, ?]>> -> !xetile.tile<64x1xf32, #xetile.tile_attr<order = [0, 1]>>
+    %y = xetile.init_tile %X[%p, 0], [%n, %n], [%n, 1] : !matrix -> !tile
+    %t = xetile.init_tile %X[%p, 0], [%n, %n], [%n, 1] : !matrix -> !xetile.tile<4x64xf32>
+    %v = xetile.load_tile %x : !xetile.tile<64x1xf32> -> vector<64x1xf32>
+    %r = vector.shape_cast %v : vector<64x1xf32> to !row
+    %rs = xetile.tile_broadcast %r [0] : !row -> vector<4x64xf32>
+    %u = xetile.load_tile %z : !xetile.tile<64x1xf32, #xetile.tile_attr<order = [0, 1]>> -> vector<64x1xf32>
+    %q = vector.shape_cast %u : vector<64x1xf32> to !row
+    %qs = xetile.tile_broadcast %q [0] : !row -> vector<4x64xf32>
+    %w = xetile.load_tile %y : !tile -> !row
+    %ws = xetile.tile_broadcast %w [0] : !row -> vector<4x64xf32>
+    %e = math.exp %w : !row
+    %es = xetile.tile_broadcast %e [0] : !row -> vector<4x64xf32>
+    %f = arith.addf %rs, %qs : vector<4x64xf32>
+    %g = arith.addf %ws, %es : vector<4x64xf32>
+    %h = arith.addf %f, %g : vector<4x64xf32>
+    xetile.store_tile %h, %t : vector<4x64xf32>, !xetile.tile<4x64xf32>
+    scf.reduce
+  }
+  func.return
+}
+
 // A nested block reads it; a column is computed down its rows.
 // CHECK-LABEL: @once
 // CHECK:       math.exp %{{.*}} {cpu.buffer = "computed once, down its rows"}
