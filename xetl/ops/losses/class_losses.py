@@ -36,10 +36,13 @@ from xetl.ops.losses.kernels import (
     cross_entropy_rows,
     finish_loss,
     nll_columns,
+    nll_rows,
 )
 from xetl.ops.rows.reduction_kernels import Down, down_of
 from xetl.runtime.call_site import at_caller
+from xetl.runtime.placement import choose_backend
 from xetl.runtime.tensors import needs_derivative
+from xetl.runtime.usm import DEVICE_BACKEND
 
 P = ParamSpec("P")
 
@@ -79,6 +82,12 @@ def _as_rows(x: Operand) -> tuple[Operand, list[Step]]:
     if x.ndim < 2 or are_views([array_of(x)], [_classes_last]):
         return x, []
     return along(x, 1)
+
+
+def _rows_of(x: Operand, reduction: str) -> int:
+    """How many rows a program of `nll_rows` adds up; on a GPU many programs wait."""
+    is_there = choose_backend(values=[array_of(x)]).name == DEVICE_BACKEND
+    return 1 if is_there or reduction == "none" else 128
 
 
 def _first(x: Numbers) -> Numbers:
@@ -165,18 +174,20 @@ def class_loss(
 
     def steps(made: Sequence[Operand]) -> list[Step | None]:
         m = size_of(target.shape)
-        kept = temporary((2, m), acc)
-        first, to_first = (made[0], itself) if reduction == "none" else (kept, _first)
         down, x, moves = _as_columns(input, m), input, list[Step]()
-        numbers: tuple[float, ...] = (ignore_index, label_smoothing)
         if down is None:
             x, moves = _as_rows(input)
-        if down is None and not is_log:
+        some = _rows_of(x, reduction) if is_log and down is None else 1
+        kept = temporary((2, cdiv(m, some)), acc)
+        first, to_first = (made[0], itself) if reduction == "none" else (kept, _first)
+        numbers: tuple[float, ...] = (ignore_index, label_smoothing)
+        if down is None:
             views = (_classes_last, as_line, itself, chain(to_first, as_line), _second)
-            constants = (False, acc, width_of(classes))
-            launch = Launch(cross_entropy_rows, views, (), (m, 1, 1), constants)
+            kernel, last = cross_entropy_rows, (False, acc, width_of(classes))
+            if is_log:
+                kernel, last = nll_rows, (acc, some)
+            launch = Launch(kernel, views, (), (cdiv(m, some), 1, 1), last)
         else:
-            down = down or _turned(x, m)
             line = _lines(down)
             ends = chain(to_first, line), chain(_second, line)
             width = min(_COLUMNS, width_of(max(1, down.shape[2])))
@@ -184,9 +195,9 @@ def class_loss(
             kernel = nll_columns if is_log else cross_entropy_columns
             views = (down.source, line, itself, *ends)
             launch = Launch(kernel, views, (), grid, (acc, width))
-            numbers = numbers[:1] if is_log else numbers
+        numbers = numbers[:1] if is_log else numbers
         one = Step(launch, (x, target, weight, first, kept), numbers)
-        width = min(1024, width_of(max(1, m)))
+        width = min(1024, width_of(max(1, cdiv(m, some))))
         ends = (reduction == "mean", acc, width)
         views = (_first, _second, itself, itself)
         last = Launch(finish_loss, views, (), (1, 1, 1), ends)

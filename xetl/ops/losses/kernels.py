@@ -10,6 +10,9 @@ from xetl.ops.matrices import matrix, put, take
 from xetl.ops.rows.softmaxes import largest_of_columns
 from xetl.xetile import Array, Vector, constexpr
 
+_AHEAD = 64
+"""Rows that the one which is asked for comes later."""
+
 
 @xetile.kernel
 def cross_entropy_rows(
@@ -142,6 +145,52 @@ def nll_columns(
     loss = xetile.where(count == 0, 0.0, -picked * count)
     put(loss[None, :], losses, place)
     put(count[None, :], weights, place)
+
+
+@xetile.kernel
+def nll_rows(
+    x: Array,
+    labels: Array,
+    weight: Array | None,
+    losses: Array,
+    weights: Array,
+    ignore: int,
+    ACC: constexpr,
+    ROWS: constexpr,
+) -> None:
+    """The sums of ``-x[label] * weight[label]`` and of the weights of ROWS rows each.
+
+    One row after the other: each lies in a page of its own, and a vector of elements
+    would wait for the last of them.
+
+    Args:
+        x: (m, n), logarithms of probabilities.
+        labels: (m,), the class of each row.
+        weight: (n,) of the classes, or None.
+        losses: (m / ROWS,).
+        weights: (m / ROWS,).
+        ignore: the class of rows that do not count, as those outside of the classes.
+        ACC: the dtype that is computed in.
+        ROWS: of a program.
+    """
+    program = xetile.program_id(0)
+    first = program * ROWS
+    total = counted = ACC(0)
+    for row in range(first, min(first + ROWS, x.shape[0])):
+        label = labels[row]
+        later = row + _AHEAD
+        xetile.prefetch_tile(xetile.init_tile(x, [later, labels[later]], (1, 1)))
+        if label != ignore and label >= 0 and label < x.shape[1]:
+            loss = x[row, label].to(ACC)
+            if weight is None:
+                total, counted = total - loss, counted + 1.0
+            else:
+                count = weight[label].to(ACC)
+                counted = counted + count
+                if count != 0:
+                    total = total - loss * count
+    losses[program] = total.to(losses.dtype)
+    weights[program] = counted
 
 
 @xetile.kernel

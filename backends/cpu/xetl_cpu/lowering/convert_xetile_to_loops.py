@@ -228,6 +228,18 @@ def _nothing(state: State, op: Operation) -> None:
     state.dead.append(op)
 
 
+def _prefetch(state: State, op: xetile.PrefetchTileOp) -> None:
+    """Of one element; processors themselves ask for what follows in a row."""
+    tile = state.tiles[op.tile]
+    if isinstance(tile, TileAt) and tile.shape == (1, 1):
+        build = Builder.before(op)
+        at = [build.index(tile.row), build.index(tile.col)]
+        hint = 3 if op.locality is None else op.locality.value.data
+        base = tile.matrix.memref
+        build.add(memref.PrefetchOp(base, at, False, hint, True))
+    state.dead.append(op)
+
+
 def _fibers(state: State, op: FibersOp) -> None:
     """Each fiber has scratch of its own: its values live across barriers."""
     outside, state.scratch = state.scratch, op.body.block
@@ -312,7 +324,7 @@ def _later(module: str, name: str) -> Callable[[State, Any], None]:
 _RULES: dict[type[Operation], Callable[[State, Any], None]] = {
     xetile.InitTileOp: _init_tile,
     xetile.UpdateTileOffsetOp: _update_tile,
-    xetile.PrefetchTileOp: _nothing,
+    xetile.PrefetchTileOp: _prefetch,
     memref.AllocOp: _shared_memory,
     gpu.BarrierOp: _nothing,
     BarrierOp: _keep,
