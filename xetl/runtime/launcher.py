@@ -78,6 +78,8 @@ class Plan(NativelyCalled):
         )
         stored = found.positions(code.stored)
         fast = shortcut_entry(code, values, stored, place, waits)
+        if any(isinstance(x, ArrayView) and type(x.obj) is tuple for x in found.args):
+            fast = None  # the entry would not see that an array of DLPack has moved
         self._fast: Callable[[], Any] = _refuse
         objects: tuple[Any, ...] = (*grid, *values)
         seen = [x for x in found.args if isinstance(x, ArrayView) and is_tensor(x.obj)]

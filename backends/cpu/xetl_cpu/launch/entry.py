@@ -21,6 +21,7 @@ from xetl_cpu.build import assemble
 from xetl_cpu.image import Image, build_image
 from xetl_cpu.launch import fastcall as layout
 from xetl_cpu.launch.entry_calls import emit_launch, emit_plan
+from xetl_cpu.launch.entry_exported import emit_other
 from xetl_cpu.launch.entry_replay import emit_replay
 from xetl_cpu.launch.entry_tensors import (
     S_DATA,
@@ -29,7 +30,7 @@ from xetl_cpu.launch.entry_tensors import (
     S_SHIFT,
     S_STRIDES,
     SEEN_WORDS,
-    emit_tensor,
+    is_tensor,
     note_written,
 )
 from xetl_cpu.launch.entry_writing import EntryCode, EntryParts, call_entry, emit_call
@@ -48,7 +49,7 @@ def build_entry() -> Image:
     """The machine code of `xetl_entry`, for any processor that has a target."""
     module = ir.Module(layout.ENTRY)
     parts = EntryParts(
-        _emit_read(module, _emit_array(module, emit_tensor(module))),
+        _emit_read(module, _emit_array(module, emit_other(module))),
         _emit_pairs(module, _emit_overlap(module)),
         emit_call(module),
     )
@@ -62,14 +63,14 @@ def build_entry() -> Image:
     return build_image(code, symbols)
 
 
-def _emit_array(module: Any, tensor: Any) -> Any:
-    """``i64 array(object, record, process, slots, range)``: check, fill the slots.
+def _emit_array(module: Any, other_array: Any) -> Any:
+    """``i64 array(object, record, process, slots, range, held)``: check, fill slots.
 
     ``range`` becomes the first byte of the array and the first behind it, both 0 if it
     is empty.
     """
-    code = EntryCode(module, "array", I64, [PTR] * 5)
-    obj, record, process, slots, range_ = code.args
+    code = EntryCode(module, "array", I64, [PTR] * 6)
+    obj, record, process, slots, range_, held = code.args
     zero = const(I64, 0)
     seen = code.stack_array(I64, SEEN_WORDS)
     kind = code.word(code.at(obj, layout.OB_TYPE), 0)
@@ -78,7 +79,7 @@ def _emit_array(module: Any, tensor: Any) -> Any:
         with of_numpy:
             _see_array(code, obj, record, seen)
         with other:
-            code.require(tensor, [obj, record, process, seen])
+            code.require(other_array, [obj, record, process, seen, held])
     eight = const(I64, 3)  # words to bytes, as a shift
     slots = code.at(slots, code.shl(code.word(record, layout.R_SLOT), eight))
     data, up = code.word(seen, S_DATA), code.word(seen, S_SHIFT)
@@ -269,9 +270,25 @@ def _emit_builtin(module: Any) -> None:
 
 
 def _emit_run(module: Any, parts: EntryParts) -> None:
-    """``i64 run(table, objects, count)``: check all objects and run the kernel."""
+    """``i64 run(table, objects, count)``: `checked`, then nothing is held any more."""
+    run = _emit_checked(module, parts)
     code = EntryCode(module, layout.RUN, I64, [PTR, PTR, I64])
     table, objects, count = code.args
+    process = code.pointer(table, layout.T_PROCESS)
+    held = code.alloca(I64, size=code.add(code.word(table, layout.T_PARAMS), 1))
+    code.put(held, 0, 0)
+    wrong = code.call(run, [table, objects, count, held])
+    with code.counted_loop(code.word(held, 0), start=0, name="held") as loop:
+        code.release(process, code.pointer(held, code.add(loop.index, 1)))
+        loop.next = []
+    code.refuse_if(code.is_(wrong, "!=", 0))
+    code.finish(is_internal=False)
+
+
+def _emit_checked(module: Any, parts: EntryParts) -> Any:
+    """``i64 checked(table, objects, count, held)``: check all, and run the kernel."""
+    code = EntryCode(module, "checked", I64, [PTR, PTR, I64, PTR])
+    table, objects, count, held = code.args
     process = code.pointer(table, layout.T_PROCESS)
     params = code.word(table, layout.T_PARAMS)
     given = code.sub(count, 3)
@@ -286,37 +303,63 @@ def _emit_run(module: Any, parts: EntryParts) -> None:
         size = _read_int(code, process, code.pointer(objects, axis), overflow)
         code.put(slots, GRID + axis, size)
     records = code.at(table, 8 * layout.HEADER)
-    with code.counted_loop(params, name="param") as loop:
-        record = code.element(records, loop.index, layout.RECORD)
-        missing = code.is_(loop.index, ">=", given)
-        constant = code.is_(code.word(record, layout.R_KIND), ">=", layout.CONST)
-        code.refuse_if(code.and_(missing, code.not_(constant)))
-        with code.if_then(code.not_(missing)):
-            place = code.add(loop.index, 3)
-            obj = code.pointer(objects, place)
-            range_ = code.element(ranges, loop.index, 2)
-            code.require(parts.read, [obj, record, process, slots, range_])
+    where = records, slots, ranges, held
+    _look(code, parts.read, (objects, given, params), where)
+    with code.if_then(code.is_(code.word(held, 0), ">", 0)):
+        # Code of Python has run, which may have changed the others.
+        _look(code, parts.read, (objects, given, params), where, again=True)
     code.refuse_if(code.is_(code.word(process, P_RECORDS), "!=", NOTHING))
     code.require(parts.pairs, [given, records, ranges, slots])
     kernel = code.word(table, layout.T_KERNEL)
     short = code.word(table, layout.T_SHORT)
     code.require(parts.call, [kernel, process, slots, short])
     note_written(code, process, (code.at(objects, 24), given, records))
-    code.finish(is_internal=False)
+    return code.finish()
+
+
+def _look(
+    code: EntryCode,
+    read: Any,
+    call: Sequence[Value],
+    where: Sequence[Value],
+    again: bool = False,
+) -> None:
+    """Check all objects; ``again``: but those that hold what they have said."""
+    process = code.pointer(code.args[0], layout.T_PROCESS)
+    (objects, given, params), (records, slots, ranges, held) = call, where
+    with code.counted_loop(params, name="param") as loop:
+        record = code.element(records, loop.index, layout.RECORD)
+        kind = code.word(record, layout.R_KIND)
+        missing = code.is_(loop.index, ">=", given)
+        constant = code.is_(kind, ">=", layout.CONST)
+        code.refuse_if(code.and_(missing, code.not_(constant)))
+        with code.if_then(code.not_(missing)):
+            obj = code.pointer(objects, code.add(loop.index, 3))
+            range_ = code.element(ranges, loop.index, 2)
+            args = [obj, record, process, slots, range_, held]
+            if again:
+                class_ = code.word(obj, layout.OB_TYPE // 8)
+                of_numpy = code.is_(class_, "==", code.word(process, layout.P_NDARRAY))
+                is_known = code.or_(of_numpy, is_tensor(code, process, obj))
+                is_array = code.is_(kind, "==", layout.ARRAY)
+                with code.if_then(code.or_(is_known, code.not_(is_array))):
+                    code.require(read, args)
+            else:
+                code.require(read, args)
 
 
 def _emit_read(module: Any, array: Any) -> Any:
-    """``i64 read(object, record, process, slots, range)``: check one object.
+    """``i64 read(object, record, process, slots, range, held)``: check one object.
 
     Its words go into the slots.
     """
-    code = EntryCode(module, "read", I64, [PTR] * 5)
-    obj, record, process, slots, range_ = code.args
+    code = EntryCode(module, "read", I64, [PTR] * 6)
+    obj, record, process, slots, range_, held = code.args
     overflow = code.alloca(I32)
     kind = code.word(record, layout.R_KIND)
     slot = code.word(record, layout.R_SLOT)
     with code.if_then(code.is_(kind, "==", layout.ARRAY)):
-        code.require(array, [obj, record, process, slots, range_])
+        code.require(array, [obj, record, process, slots, range_, held])
     with code.if_then(code.is_(kind, "==", layout.CONST)):
         _require_same(code, process, obj, code.pointer(record, layout.R_OBJECT))
     with code.if_then(code.is_(kind, "==", layout.CONST_INT)):

@@ -117,7 +117,8 @@ def _emit_check(module: Any, parts: EntryParts) -> Any:
         is_known = code.is_(code.select(itself, kind, given), "==", known)
         code.refuse_unless(code.or_(code.is_(known, "==", 0), is_known))
         obj = code.select(itself, obj, array)
-        code.require(parts.read, [obj, record, process, seen, range_])
+        none = code.inttoptr(const(I64, 0), PTR)
+        code.require(parts.read, [obj, record, process, seen, range_, none])
         slot = code.word(record, layout.R_SLOT)
         others = code.sub(code.word(record, layout.R_WIDTH), 1)
         with code.counted_loop(others, name="word") as inner:

@@ -24,8 +24,8 @@ S_DATA, S_SHAPE, S_STRIDES, S_SHIFT, S_END, SEEN_WORDS = range(6)
 far strides are to be shifted to be in bytes, the first byte that is not its memory."""
 
 _DL_DATA, _DL_DEVICE, DL_RANK, _DL_DTYPE = 0, 8, 16, 20
-DL_SHAPE, _DL_STRIDES, _DL_OFFSET, DL_WORDS = 24, 32, 40, 6
-_CPU = 1
+DL_SHAPE, _DL_STRIDES, DL_OFFSET, DL_WORDS = 24, 32, 40, 6
+HOST = 1
 
 
 def emit_tensor(module: Any) -> Any:
@@ -47,14 +47,8 @@ def emit_tensor(module: Any) -> Any:
         found = code.stack_array(I64, DL_WORDS)
     with code.if_then(describe(code, process, obj, found)):
         code.ret(1)
-    for offset, wanted in (
-        (_DL_DEVICE, const(I32, _CPU)),
-        (DL_RANK, code.trunc(code.word(record, layout.R_RANK), I32)),
-        (_DL_DTYPE, code.trunc(code.word(record, layout.R_DLPACK), I32)),
-    ):
-        is_ = code.load(code.at(found, offset), typ=I32, align=4)
-        code.refuse_if(code.icmp_signed("!=", is_, wanted))
-    data = first_byte(code, found)
+    require_like(code, found, record)
+    put_described(code, found, record, seen)
     # Now: what is copied on a write was copied when it was described.
     storage = _field(code, process, implementation, words.P_STORAGE)
     code.refuse_if(code.is_null(storage))
@@ -63,14 +57,29 @@ def emit_tensor(module: Any) -> Any:
         for word in (words.P_START, words.P_SIZE)
     )
     code.put(seen, S_END, code.add(start, size))
-    shift = code.word(record, layout.R_SHIFT)
+    return code.finish()
+
+
+def require_like(code: EntryCode, found: Value, record: Value) -> None:
+    """Refuse what DLPack describes if device, rank or dtype are other ones."""
+    for offset, wanted in (
+        (_DL_DEVICE, const(I32, HOST)),
+        (DL_RANK, code.trunc(code.word(record, layout.R_RANK), I32)),
+        (_DL_DTYPE, code.trunc(code.word(record, layout.R_DLPACK), I32)),
+    ):
+        is_ = code.load(code.at(found, offset), typ=I32, align=4)
+        code.refuse_if(code.icmp_signed("!=", is_, wanted))
+
+
+def put_described(code: EntryCode, found: Value, record: Value, seen: Value) -> None:
+    """Say where what DLPack describes lies, but for its end; refuse odd addresses."""
+    data, shift = first_byte(code, found), code.word(record, layout.R_SHIFT)
     odd = code.sub(code.shl(1, shift), 1)
     code.refuse_if(code.is_(code.and_(data, odd), "!=", 0))
     code.put(seen, S_DATA, data)
     code.put(seen, S_SHAPE, code.word(code.at(found, DL_SHAPE), 0))
     code.put(seen, S_STRIDES, code.word(code.at(found, _DL_STRIDES), 0))
     code.put(seen, S_SHIFT, shift)
-    return code.finish()
 
 
 def describe(code: EntryCode, process: Value, obj: Value, found: Value) -> Value:
@@ -85,7 +94,7 @@ def describe(code: EntryCode, process: Value, obj: Value, found: Value) -> Value
 
 def first_byte(code: EntryCode, found: Value) -> Value:
     """The address of the elements of a tensor that was described."""
-    offset = code.word(code.at(found, _DL_OFFSET), 0)
+    offset = code.word(code.at(found, DL_OFFSET), 0)
     return code.add(code.word(code.at(found, _DL_DATA), 0), offset)
 
 
@@ -147,11 +156,11 @@ def _check_derivatives(code: EntryCode, process: Value, obj: Value) -> None:
     """Refuse it if it is differentiated forwards; note it if it is backwards."""
     get = code.word(process, words.P_GETATTR)
     name = code.pointer(process, words.P_REQUIRES_GRAD)
-    needs = _checked(code, process, code.call_at(get, PTR, [obj, name]))
+    needs = checked(code, process, code.call_at(get, PTR, [obj, name]))
     with code.if_then(code.not_(_is(code, process, needs, layout.P_FALSE))):
         call = code.word(process, layout.P_CALL_NONE)
         enabled = code.pointer(process, words.P_GRAD_ENABLED)
-        answer = _checked(code, process, code.call_at(call, PTR, [enabled]))
+        answer = checked(code, process, code.call_at(call, PTR, [enabled]))
         off = _is(code, process, answer, layout.P_FALSE)
         with code.if_then(code.not_(off)):
             code.put(process, words.P_RECORDS, words.ONE_RECORDED)
@@ -167,7 +176,7 @@ def _field(code: EntryCode, process: Value, obj: Value, place: int) -> Value:
     return code.pointer(obj, code.word(process, place))
 
 
-def _checked(code: EntryCode, process: Value, answer: Value) -> Value:
+def checked(code: EntryCode, process: Value, answer: Value) -> Value:
     """Refuse after an exception."""
     with code.if_then(code.is_null(answer)):
         code.call_at(code.word(process, layout.P_CLEAR_ERROR), VOID, [])

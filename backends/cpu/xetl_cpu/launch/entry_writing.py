@@ -26,7 +26,7 @@ class EntryParts(NamedTuple):
     """Functions that builtins are made of; each gives 0, or 1: use the slow path.
 
     Attributes:
-        read: ``(object, record, process, slots, range)``, checks an argument.
+        read: ``(object, record, process, slots, range, held)``, checks an argument.
         pairs: ``(count, records, ranges, slots)``, refuses arrays that overlap.
         call: ``(kernel, process, slots, short)``, runs a kernel.
     """

@@ -34,6 +34,7 @@ from xetl_cpu.image import Image, LoadedImage, load_image
 from xetl_cpu.launch import workspace
 from xetl_cpu.launch.slots import FIRST_ARGUMENT
 from xetl_cpu.launch.tensor_words import (
+    P_GETATTR,
     PROCESS_WORDS,
     address_of,
     dlpack_dtype,
@@ -115,7 +116,15 @@ _SCALARS = {"i64": INT, "f64": FLOAT, "i1": BOOL}
     P_COLLECT,  # lets objects be collected, or not
     P_COLLECT_NOT,
     P_NONE,
-) = range(37)
+    P_IS_SUBTYPE,
+    P_DLPACK_DEVICE,
+    P_DLPACK,  # methods of arrays, and the only keyword this one is given
+    P_VERSION_NAMES,
+    P_MAX_VERSION,
+    P_CAPSULE_POINTER,
+    P_CAPSULE_NAME,
+    P_MSYNC,
+) = range(45)
 VARIABLES = len(DECIDING)
 
 MOST_SLOTS = 256
@@ -343,8 +352,7 @@ def _shared() -> Any:
     words[P_NDARRAY] = id(np.ndarray)
     words[P_INT] = id(int)
     words[P_FLOAT] = id(float)
-    words[P_TRUE] = id(True)
-    words[P_FALSE] = id(False)
+    words[P_TRUE], words[P_FALSE] = id(True), id(False)
     words[P_AS_LONG_LONG] = address_of(ctypes.pythonapi.PyLong_AsLongLongAndOverflow)
     words[P_INCREF] = address_of(ctypes.pythonapi.Py_IncRef)
     words[P_DONE] = id(_DONE)
@@ -368,6 +376,14 @@ def _shared() -> Any:
     words[P_COLLECT] = address_of(ctypes.pythonapi.PyGC_Enable)
     words[P_COLLECT_NOT] = address_of(ctypes.pythonapi.PyGC_Disable)
     words[P_NONE] = id(None)
+    words[P_GETATTR] = address_of(ctypes.pythonapi.PyObject_GetAttr)
+    words[P_IS_SUBTYPE] = address_of(ctypes.pythonapi.PyType_IsSubtype)
+    words[P_DLPACK_DEVICE], words[P_DLPACK] = map(id, _METHODS)
+    words[P_VERSION_NAMES] = id(_VERSION_NAMES)
+    words[P_MAX_VERSION] = id(_MAX_VERSION)
+    words[P_CAPSULE_POINTER] = address_of(ctypes.pythonapi.PyCapsule_GetPointer)
+    words[P_CAPSULE_NAME] = address_of(_CAPSULE_NAME)
+    words[P_MSYNC] = address_of(ctypes.CDLL(None).msync)
     return words
 
 
@@ -379,5 +395,8 @@ _LAYOUTS_HOLD = _layouts_hold()
 _variables = (ctypes.c_int64 * VARIABLES)(*map(id, DECIDING))
 _settings = vars(config)
 _ASSIGNED = sys.intern("assigned")
+_METHODS = [*map(sys.intern, ("__dlpack_device__", "__dlpack__"))]
+_VERSION_NAMES, _MAX_VERSION = (sys.intern("max_version"),), (1, 0)
+_CAPSULE_NAME = ctypes.c_char_p(b"dltensor_versioned")
 process = _shared()
 on_layer_lost(publish)

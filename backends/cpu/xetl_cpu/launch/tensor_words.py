@@ -11,7 +11,7 @@ import numpy as np
 
 from xetl.language.dtypes import DType
 
-_FIRST = 37  # behind the words of `fastcall`
+_FIRST = 45  # behind the words of `fastcall`
 (
     P_TENSOR,  # 0: there is no torch, or not yet
     P_PARAMETER,
@@ -93,7 +93,6 @@ def find_torch(words: Any) -> None:
         _refused.append(torch)
         return
     _kept.append(objects)
-    words[P_GETATTR] = address_of(ctypes.pythonapi.PyObject_GetAttr)
     for word, kept in objects.items():
         words[word] = id(kept)
     for word, place in {**places, **functions}.items():
