@@ -49,3 +49,12 @@ def test_rows_of_what_is_computed_for_a_are_an_odd_number_of_lines_apart():
     lines = {2 * int(row) / 64 for row in computed}
     assert {2 * 96 / 64, 2 * 288 / 64} <= lines
     assert {line % 2 for line in lines} == {1}
+
+
+def test_sums_are_divided_once_a_query_and_not_once_an_element():
+    q = np.zeros((2, 512, 64), BF16)
+    given = (q, q, q, None, q.copy(), 0.125, 8.0, False, False, xetile.f32)
+    text = attention.ir("loops", *given, 32, 256, 64, 64)
+    _, behind = text.rsplit("arith.divf", 1)
+    assert "scf.for" in behind  # over the columns
+    assert text.count("arith.divf") == 2  # the other is of a number of the launch
