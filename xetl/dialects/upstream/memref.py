@@ -48,19 +48,7 @@ from ..operation import XetlOp, operations_of
 from ..traits import READS_AND_WRITES
 from ..type_rules import like
 from . import memref_views as views
-from .memref_views import AssumeAlignmentOp as AssumeAlignmentOp
-from .memref_views import CastOp as CastOp
-from .memref_views import CollapseShapeOp as CollapseShapeOp
-from .memref_views import ExpandShapeOp as ExpandShapeOp
-from .memref_views import (
-    ExtractAlignedPointerAsIndexOp as ExtractAlignedPointerAsIndexOp,
-)
-from .memref_views import ExtractStridedMetadataOp as ExtractStridedMetadataOp
-from .memref_views import MemorySpaceCastOp as MemorySpaceCastOp
-from .memref_views import ReinterpretCastOp as ReinterpretCastOp
-from .memref_views import SubviewOp as SubviewOp
-from .memref_views import TransposeOp as TransposeOp
-from .memref_views import ViewOp as ViewOp
+from .memref_views import *
 
 if TYPE_CHECKING:
     from xdsl.parser import Parser

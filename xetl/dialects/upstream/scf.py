@@ -32,11 +32,7 @@ from ..operation import Common, XetlOp, operations_of
 from ..type_rules import like_all
 from . import scf_parallel as parallel
 from .func import parse_keyword_attributes, print_types
-from .scf_parallel import ForallInParallelOp as ForallInParallelOp
-from .scf_parallel import ForallOp as ForallOp
-from .scf_parallel import ParallelOp as ParallelOp
-from .scf_parallel import ReduceOp as ReduceOp
-from .scf_parallel import ReduceReturnOp as ReduceReturnOp
+from .scf_parallel import *
 from .scf_parallel import (
     YieldOp,
     parse_assignments,

@@ -22,32 +22,9 @@ from . import vector_elements as elements
 from . import vector_memory as memory
 from . import vector_reduce as reduce
 from .elementwise import bit_width
-from .vector_elements import ConstantMaskOp as ConstantMaskOp
-from .vector_elements import CreateMaskOp as CreateMaskOp
-from .vector_elements import DeinterleaveOp as DeinterleaveOp
-from .vector_elements import ExtractelementOp as ExtractelementOp
-from .vector_elements import ExtractStridedSliceOp as ExtractStridedSliceOp
-from .vector_elements import FromElementsOp as FromElementsOp
-from .vector_elements import InsertelementOp as InsertelementOp
-from .vector_elements import InsertStridedSliceOp as InsertStridedSliceOp
-from .vector_elements import InterleaveOp as InterleaveOp
-from .vector_elements import OuterproductOp as OuterproductOp
-from .vector_elements import ShuffleOp as ShuffleOp
-from .vector_elements import SplatOp as SplatOp
-from .vector_elements import ToElementsOp as ToElementsOp
-from .vector_memory import GatherOp as GatherOp
-from .vector_memory import LoadOp as LoadOp
-from .vector_memory import MaskedloadOp as MaskedloadOp
-from .vector_memory import MaskedstoreOp as MaskedstoreOp
-from .vector_memory import ScatterOp as ScatterOp
-from .vector_memory import StoreOp as StoreOp
-from .vector_memory import TransferReadOp as TransferReadOp
-from .vector_memory import TransferWriteOp as TransferWriteOp
-from .vector_reduce import ContractOp as ContractOp
-from .vector_reduce import FmaOp as FmaOp
-from .vector_reduce import IteratorTypeAttr as IteratorTypeAttr
-from .vector_reduce import MultiReductionOp as MultiReductionOp
-from .vector_reduce import ReductionOp as ReductionOp
+from .vector_elements import *
+from .vector_memory import *
+from .vector_reduce import *
 
 
 class _ConversionOp(XetlOp, traits=[Pure()]):
@@ -232,5 +209,5 @@ Vector = Dialect(
     operations_of(
         *(module.__name__ for module in (elements, memory, reduce)), __name__
     ),
-    [CombiningKindAttr, IteratorTypeAttr],
+    [CombiningKindAttr, reduce.IteratorTypeAttr],
 )

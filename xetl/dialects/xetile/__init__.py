@@ -11,35 +11,12 @@ from xdsl.ir import Dialect
 
 from ..operation import operations_of
 from . import debug_ops, memory_ops, value_ops
+from .attributes import *
 from .attributes import CacheHintAttr, LayoutAttr, SgMapAttr, WgMapAttr, XeMapAttr
-from .attributes import WorkgroupMap as WorkgroupMap
-from .attributes import attribute_of as attribute_of
-from .attributes import layout_of as layout_of
-from .attributes import wg_map_of as wg_map_of
-from .debug_ops import AssertOp as AssertOp
-from .debug_ops import BreakpointOp as BreakpointOp
-from .debug_ops import PrintOp as PrintOp
-from .debug_ops import count_fields as count_fields
-from .debug_ops import wrong_format as wrong_format
-from .memory_ops import AtomicRmwTileOp as AtomicRmwTileOp
-from .memory_ops import InitTileOp as InitTileOp
-from .memory_ops import LoadGatherOp as LoadGatherOp
-from .memory_ops import LoadTileOp as LoadTileOp
-from .memory_ops import PrefetchTileOp as PrefetchTileOp
-from .memory_ops import StoreScatterOp as StoreScatterOp
-from .memory_ops import StoreTileOp as StoreTileOp
-from .memory_ops import UpdateTileOffsetOp as UpdateTileOffsetOp
-from .memory_ops import tile_type as tile_type
+from .debug_ops import *
+from .memory_ops import *
 from .types import TileAttr, TileType
-from .value_ops import TileBroadcastOp as TileBroadcastOp
-from .value_ops import TileConvLayoutOp as TileConvLayoutOp
-from .value_ops import TileMmaOp as TileMmaOp
-from .value_ops import TilePackOp as TilePackOp
-from .value_ops import TileReduceOp as TileReduceOp
-from .value_ops import TileScanOp as TileScanOp
-from .value_ops import TileSortOp as TileSortOp
-from .value_ops import TileTransposeOp as TileTransposeOp
-from .value_ops import TileUnpackOp as TileUnpackOp
+from .value_ops import *
 
 XeTile = Dialect(
     "xetile",

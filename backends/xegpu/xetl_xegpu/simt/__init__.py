@@ -12,39 +12,9 @@ from xetl.dialects.kinds_of_types import is_memref, is_vector
 from xetl.dialects.operation import operations_of
 from xetl.transforms.stages import StageSpec, register_stage
 from xetl_xegpu.simt import block_ops, memory_ops, program_ops
-from xetl_xegpu.simt.block_ops import PRODUCTS as PRODUCTS
-from xetl_xegpu.simt.block_ops import BlockLoadOp as BlockLoadOp
-from xetl_xegpu.simt.block_ops import BlockPrefetchOp as BlockPrefetchOp
-from xetl_xegpu.simt.block_ops import BlockShape as BlockShape
-from xetl_xegpu.simt.block_ops import BlockStoreOp as BlockStoreOp
-from xetl_xegpu.simt.block_ops import DpasOp as DpasOp
-from xetl_xegpu.simt.block_ops import LaneProductOp as LaneProductOp
-from xetl_xegpu.simt.block_ops import RoundToTf32Op as RoundToTf32Op
-from xetl_xegpu.simt.block_ops import Surface as Surface
-from xetl_xegpu.simt.block_ops import lanes_type as lanes_type
-from xetl_xegpu.simt.memory_ops import AtomicOp as AtomicOp
-from xetl_xegpu.simt.memory_ops import LoadOp as LoadOp
-from xetl_xegpu.simt.memory_ops import LocalBaseOp as LocalBaseOp
-from xetl_xegpu.simt.memory_ops import StoreOp as StoreOp
-from xetl_xegpu.simt.program_ops import SPILLS as SPILLS
-from xetl_xegpu.simt.program_ops import SUBGROUP_SIZE as SUBGROUP_SIZE
-from xetl_xegpu.simt.program_ops import WALK as WALK
-from xetl_xegpu.simt.program_ops import AssertOp as AssertOp
-from xetl_xegpu.simt.program_ops import BarrierArriveOp as BarrierArriveOp
-from xetl_xegpu.simt.program_ops import BarrierOp as BarrierOp
-from xetl_xegpu.simt.program_ops import BarrierWaitOp as BarrierWaitOp
-from xetl_xegpu.simt.program_ops import FenceOp as FenceOp
-from xetl_xegpu.simt.program_ops import FuncOp as FuncOp
-from xetl_xegpu.simt.program_ops import GroupIdOp as GroupIdOp
-from xetl_xegpu.simt.program_ops import LaneIdOp as LaneIdOp
-from xetl_xegpu.simt.program_ops import NamedBarrierOp as NamedBarrierOp
-from xetl_xegpu.simt.program_ops import NumGroupsOp as NumGroupsOp
-from xetl_xegpu.simt.program_ops import PrintOp as PrintOp
-from xetl_xegpu.simt.program_ops import ReduceOp as ReduceOp
-from xetl_xegpu.simt.program_ops import ReturnOp as ReturnOp
-from xetl_xegpu.simt.program_ops import ScanOp as ScanOp
-from xetl_xegpu.simt.program_ops import ShuffleOp as ShuffleOp
-from xetl_xegpu.simt.program_ops import SubgroupIdOp as SubgroupIdOp
+from xetl_xegpu.simt.block_ops import *
+from xetl_xegpu.simt.memory_ops import *
+from xetl_xegpu.simt.program_ops import *
 
 SIMT = Dialect(
     "simt",
