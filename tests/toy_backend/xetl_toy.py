@@ -47,7 +47,7 @@ RULES: dict[type[Operation], Rule] = {
     arith.ConstantOp: _constant,
     arith.IndexCastOp: lambda _, names: names[0],
     arith.TruncfOp: lambda _, names: f"numpy.float32({names[0]})",
-    gpu.BlockIdOp: lambda op, _: f"program[{'xyz'.index(op.dimension.letter.data)}]",
+    gpu.BlockIdOp: lambda op, _: f"program[{op.axis}]",
     memref.ExtractStridedMetadataOp: lambda _, n: f"(None, 0, *{n[0]}.shape, 0, 0)",
     vector.BroadcastOp: lambda _, names: names[0],
     xetile.InitTileOp: _tile,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self, TypeVar, cast
 
 from xdsl.dialects.builtin import (
@@ -14,6 +15,7 @@ from xdsl.dialects.builtin import (
     StringAttr,
 )
 from xdsl.ir import Attribute, ParametrizedAttribute
+from xdsl.irdl import param_def
 from xdsl.utils.exceptions import VerifyException
 
 from .base import check
@@ -100,8 +102,9 @@ def _is_bool(attribute: IntegerAttr) -> bool:
 # Words --------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, init=False)
 class WordAttr(ParametrizedAttribute):
-    """One word of a list; each class has its parameter, else all words are equal.
+    """One word of a list.
 
     The text is ``#dialect<name word>``, with `IS_IN_BRACKETS` ``#dialect.name<word>``.
     """
@@ -110,13 +113,15 @@ class WordAttr(ParametrizedAttribute):
     PROBLEM: ClassVar[str] = "`{word}` is not one of {known}"
     IS_IN_BRACKETS: ClassVar[bool] = False
 
+    text: StringAttr = param_def()  # noqa: RUF009 (xDSL makes the field)
+
     def __init__(self, word: str) -> None:
         super().__init__(StringAttr(word))
 
     @property
     def word(self) -> str:
         """One of WORDS."""
-        return cast(StringAttr, self.parameters[0]).data
+        return self.text.data
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:

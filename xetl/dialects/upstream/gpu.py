@@ -21,7 +21,6 @@ from xdsl.ir import Attribute, Dialect, Region, SpacedOpaqueSyntaxAttribute
 from xdsl.irdl import (
     irdl_attr_definition,
     opt_prop_def,
-    param_def,
     prop_def,
     region_def,
     result_def,
@@ -208,18 +207,13 @@ class BarrierOp(XetlOp, name="gpu.barrier", traits=READS_AND_WRITES):
     assembly_format = "attr-dict"
 
 
-@irdl_attr_definition
+@irdl_attr_definition(init=False)
 class DimensionAttr(WordAttr, SpacedOpaqueSyntaxAttribute):
     """``#gpu<dim x>``."""
 
     name = "gpu.dim"
     WORDS: ClassVar[tuple[str, ...]] = ("x", "y", "z")
     PROBLEM: ClassVar[str] = "a dimension is x, y or z, found {word}"
-
-    letter: StringAttr = param_def()
-
-    def __init__(self, word: str) -> None:
-        super().__init__(word)
 
 
 class DimensionOp(XetlOp, traits=[Pure()]):
@@ -234,7 +228,7 @@ class DimensionOp(XetlOp, traits=[Pure()]):
     @property
     def axis(self) -> int:
         """The dimension as a number, x being 0."""
-        return "xyz".index(self.dimension.letter.data)
+        return "xyz".index(self.dimension.word)
 
 
 class BlockIdOp(DimensionOp, name="gpu.block_id"):

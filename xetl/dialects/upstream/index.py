@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import ClassVar
 
 from typing_extensions import Unpack
-from xdsl.dialects.builtin import IndexType, IntegerAttr, StringAttr, i1
+from xdsl.dialects.builtin import IndexType, IntegerAttr, i1
 from xdsl.ir import Dialect, SpacedOpaqueSyntaxAttribute
-from xdsl.irdl import irdl_attr_definition, operand_def, param_def, prop_def, result_def
+from xdsl.irdl import irdl_attr_definition, operand_def, prop_def, result_def
 from xdsl.traits import ConstantLike, Pure
 
 from ..attributes import WordAttr
@@ -77,18 +77,13 @@ CastsOp = row(CastOp, "index.casts", "Integer to index or back, signed.")
 CastuOp = row(CastOp, "index.castu", "Integer to index or back, unsigned.")
 
 
-@irdl_attr_definition
+@irdl_attr_definition(init=False)
 class CmpPredicateAttr(WordAttr, SpacedOpaqueSyntaxAttribute):
     """``#index<cmp_predicate slt>``."""
 
     name = "index.cmp_predicate"
     WORDS: ClassVar[tuple[str, ...]] = PREDICATES
     PROBLEM: ClassVar[str] = "unknown predicate {word}"
-
-    text: StringAttr = param_def()
-
-    def __init__(self, word: str) -> None:
-        super().__init__(word)
 
 
 class CmpOp(XetlOp, name="index.cmp", traits=[Pure()]):

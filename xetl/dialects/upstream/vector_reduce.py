@@ -20,7 +20,6 @@ from xdsl.irdl import (
     operand_def,
     opt_operand_def,
     opt_prop_def,
-    param_def,
     prop_def,
     result_def,
 )
@@ -128,7 +127,7 @@ def _map(dims: Sequence[int], rank: int) -> AffineMapAttr:
     return AffineMapAttr(AffineMap(rank, 0, tuple(map(AffineDimExpr, dims))))
 
 
-@irdl_attr_definition
+@irdl_attr_definition(init=False)
 class IteratorTypeAttr(WordAttr):
     """``#vector.iterator_type<parallel>``; in custom text just ``"parallel"``."""
 
@@ -136,11 +135,6 @@ class IteratorTypeAttr(WordAttr):
     WORDS: ClassVar[tuple[str, ...]] = ("parallel", "reduction")
     PROBLEM: ClassVar[str] = "an iterator is parallel or reduction, found {word}"
     IS_IN_BRACKETS: ClassVar[bool] = True
-
-    text: StringAttr = param_def()
-
-    def __init__(self, word: str) -> None:
-        super().__init__(word)
 
 
 def _iterator(found: Attribute) -> Attribute:

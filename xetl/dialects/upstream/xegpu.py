@@ -9,34 +9,29 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from xdsl.dialects.builtin import I64, IntegerAttr, StringAttr
+from xdsl.dialects.builtin import I64, IntegerAttr
 from xdsl.ir import (
     Dialect,
     ParametrizedAttribute,
     SpacedOpaqueSyntaxAttribute,
     TypeAttribute,
 )
-from xdsl.irdl import irdl_attr_definition, operand_def, param_def, prop_def, result_def
+from xdsl.irdl import irdl_attr_definition, operand_def, prop_def, result_def
 
 from ..attributes import WordAttr
 from ..operation import XetlOp, operations_of
 from ..traits import READS_AND_WRITES
 
 
-@irdl_attr_definition
+@irdl_attr_definition(init=False)
 class MemorySpaceAttr(WordAttr, SpacedOpaqueSyntaxAttribute):
     """``#xegpu<memory_space slm>``: global memory, or that of a workgroup."""
 
     name = "xegpu.memory_space"
     WORDS: ClassVar[tuple[str, ...]] = ("global", "slm")
 
-    text: StringAttr = param_def()
 
-    def __init__(self, word: str) -> None:
-        super().__init__(word)
-
-
-@irdl_attr_definition
+@irdl_attr_definition(init=False)
 class FenceScopeAttr(WordAttr, SpacedOpaqueSyntaxAttribute):
     """``#xegpu<fence_scope gpu>``: who sees what was written before a fence.
 
@@ -45,11 +40,6 @@ class FenceScopeAttr(WordAttr, SpacedOpaqueSyntaxAttribute):
 
     name = "xegpu.fence_scope"
     WORDS: ClassVar[tuple[str, ...]] = ("workgroup", "gpu", "system")
-
-    text: StringAttr = param_def()
-
-    def __init__(self, word: str) -> None:
-        super().__init__(word)
 
 
 @irdl_attr_definition

@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, TypeAlias, cast
 
-from xdsl.dialects.builtin import NoneAttr, StringAttr
-from xdsl.ir import Attribute, Operation, ParametrizedAttribute
+from xdsl.dialects.builtin import NoneAttr
+from xdsl.ir import Attribute, Operation
 from xdsl.irdl import irdl_attr_definition, param_def
 
 from xetl.language.distribution import Layout, problem_in, problem_with, row_major
@@ -28,7 +28,6 @@ from ..attributes import (
     int_list,
     int_tuple,
     list_field,
-    parse_struct,
 )
 from ..base import check
 
@@ -152,11 +151,19 @@ def nested_map(
     return found
 
 
+def _show_part(printer: Printer, value: Attribute) -> None:
+    printer.print_attribute(value)
+
+
 @irdl_attr_definition
-class XeMapAttr(ParametrizedAttribute):
+class XeMapAttr(StructAttr):
     """``#xetile.xe_map``: a wg_map and an sg_map together.  Source: first RFC."""
 
     name = "xetile.xe_map"
+    FIELDS: ClassVar[Mapping[str, Field]] = {
+        "wg": Field(_parse_wg_map, _show_part),
+        "sg": Field(parse_sg_map, _show_part),
+    }
 
     wg: WgMapAttr | NoneAttr = param_def()
     sg: SgMapAttr | NoneAttr = param_def()
@@ -166,22 +173,6 @@ class XeMapAttr(ParametrizedAttribute):
     ) -> None:
         super().__init__(wg or NoneAttr(), sg or NoneAttr())
 
-    @classmethod
-    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
-        """Parse ``<wg = ..., sg = ...>``."""
-        found = parse_struct(parser, {"wg": _parse_wg_map, "sg": parse_sg_map})
-        return [found.get("wg", NoneAttr()), found.get("sg", NoneAttr())]
-
-    def print_parameters(self, printer: Printer) -> None:
-        """Print ``<wg = ..., sg = ...>``."""
-        with printer.in_angle_brackets():
-            first = True
-            for name, part in (("wg", self.wg), ("sg", self.sg)):
-                if not isinstance(part, NoneAttr):
-                    printer.print_string(f"{name} = " if first else f", {name} = ")
-                    printer.print_attribute(part)
-                    first = False
-
 
 CACHE_HINTS = (
     *("cached", "uncached", "streaming"),
@@ -189,7 +180,7 @@ CACHE_HINTS = (
 )
 
 
-@irdl_attr_definition
+@irdl_attr_definition(init=False)
 class CacheHintAttr(WordAttr):
     """``#xetile.cache_hint<cached>``: what one cache level should do.
 
@@ -200,11 +191,6 @@ class CacheHintAttr(WordAttr):
     WORDS: ClassVar[tuple[str, ...]] = CACHE_HINTS
     PROBLEM: ClassVar[str] = "`{word}` is no cache hint"
     IS_IN_BRACKETS: ClassVar[bool] = True
-
-    text: StringAttr = param_def()
-
-    def __init__(self, word: str) -> None:
-        super().__init__(word)
 
 
 @irdl_attr_definition

@@ -97,7 +97,7 @@ def _replace_ids(body: Block, grid: Sequence[SSAValue]) -> None:
 
 def _source(op: Operation, body: Block, grid: Sequence[SSAValue]) -> SSAValue | None:
     if isinstance(op, gpu.BlockIdOp):
-        return body.args[_AXES.index(op.dimension.letter.data)]
+        return body.args[op.axis]
     if isinstance(op, gpu.GridDimOp):
-        return grid[_AXES.index(op.dimension.letter.data)]
+        return grid[op.axis]
     return None

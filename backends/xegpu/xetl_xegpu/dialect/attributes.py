@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, cast
 
-from xdsl.dialects.builtin import IntAttr, NoneAttr, StringAttr
+from xdsl.dialects.builtin import IntAttr, NoneAttr
 from xdsl.ir import Attribute, ParametrizedAttribute
 from xdsl.irdl import irdl_attr_definition, opt_prop_def, param_def
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from xdsl.printer import Printer
 
 
-@irdl_attr_definition
+@irdl_attr_definition(init=False)
 class CacheHintAttr(WordAttr):
     """``#xegpu.cache_hint<cached>``: what one level of cache should do."""
 
@@ -42,17 +42,15 @@ class CacheHintAttr(WordAttr):
     WORDS: ClassVar[tuple[str, ...]] = CACHE_HINTS
     IS_IN_BRACKETS: ClassVar[bool] = True
 
-    text: StringAttr = param_def()
-
-    def __init__(self, word: str) -> None:
-        super().__init__(word)
-
 
 class _ListsAttr(StructAttr):
     """Lists of integers by name, each of them optional."""
 
-    def __init__(self, *lists: Sequence[int] | None) -> None:
-        super().__init__(*(_NONE if x is None else int_list(x) for x in lists))
+    def __init__(self, **lists: Sequence[int] | None) -> None:
+        given = [lists.pop(name, None) for name in self.FIELDS]
+        if lists:
+            raise TypeError(f"{self.name} has no {', '.join(lists)}")
+        super().__init__(*(_NONE if x is None else int_list(x) for x in given))
 
     @property
     def lists(self) -> dict[str, tuple[int, ...]]:
@@ -69,7 +67,7 @@ def _lists(*names: str) -> Mapping[str, Field]:
     return {name: list_field() for name in names}
 
 
-@irdl_attr_definition
+@irdl_attr_definition(init=False)
 class LayoutAttr(_ListsAttr):
     """``#xegpu.layout``: how subgroups, instructions and lanes split a value.
 
@@ -89,20 +87,6 @@ class LayoutAttr(_ListsAttr):
     lane_layout: IntList | NoneAttr = param_def()
     lane_data: IntList | NoneAttr = param_def()
     order: IntList | NoneAttr = param_def()
-
-    def __init__(
-        self,
-        *,
-        sg_layout: Sequence[int] | None = None,
-        sg_data: Sequence[int] | None = None,
-        inst_data: Sequence[int] | None = None,
-        lane_layout: Sequence[int] | None = None,
-        lane_data: Sequence[int] | None = None,
-        order: Sequence[int] | None = None,
-    ) -> None:
-        super().__init__(
-            *(sg_layout, sg_data, inst_data, lane_layout, lane_data, order)
-        )
 
     def verify(self) -> None:
         """Check that something is split, and all lists are as long."""
@@ -155,7 +139,7 @@ class SliceAttr(ParametrizedAttribute):
         check(fits, "a slice is taken of a layout, found {}", self.parent)
 
 
-@irdl_attr_definition
+@irdl_attr_definition(init=False)
 class MemLayoutAttr(_ListsAttr):
     """``#xegpu.mem_layout``: strides in elements, and blocks that lie together."""
 
@@ -164,14 +148,6 @@ class MemLayoutAttr(_ListsAttr):
 
     block: IntList | NoneAttr = param_def()
     stride: IntList | NoneAttr = param_def()
-
-    def __init__(
-        self,
-        *,
-        block: Sequence[int] | None = None,
-        stride: Sequence[int] | None = None,
-    ) -> None:
-        super().__init__(block, stride)
 
     def verify(self) -> None:
         """Check that something is said."""

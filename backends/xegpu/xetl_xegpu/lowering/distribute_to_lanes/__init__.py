@@ -69,12 +69,12 @@ from xetl_xegpu.lowering.distribute_to_lanes.state import LANES, Lanes, Memory
 
 def block_id(lanes: Lanes, op: gpu.BlockIdOp) -> None:
     """Which workgroup of the grid this is."""
-    _number(lanes, op, simt.GroupIdOp(dimension=op.dimension.letter.data))
+    _number(lanes, op, simt.GroupIdOp(dimension=op.dimension.word))
 
 
 def grid_dim(lanes: Lanes, op: gpu.GridDimOp) -> None:
     """How many workgroups there are."""
-    _number(lanes, op, simt.NumGroupsOp(dimension=op.dimension.letter.data))
+    _number(lanes, op, simt.NumGroupsOp(dimension=op.dimension.word))
 
 
 def subgroup_id(lanes: Lanes, op: gpu.SubgroupIdOp) -> None:
