@@ -1,4 +1,4 @@
-"""Attributes of two forms: one word of a list, and ``<name = value, ...>``."""
+"""Attributes that are a word or ``<name = value, ...>``; types, ``<8x16xf16, ...>``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import (
     NoneAttr,
     StringAttr,
 )
-from xdsl.ir import Attribute, ParametrizedAttribute
+from xdsl.ir import Attribute, ParametrizedAttribute, TypeAttribute
 from xdsl.irdl import param_def
 from xdsl.utils.exceptions import VerifyException
 
@@ -239,3 +239,55 @@ class StructAttr(ParametrizedAttribute):
         with printer.in_angle_brackets():
             shown = [name for name, value in given.items() if value != usual[name]]
             printer.print_list(shown, print_one)
+
+
+# Shaped types -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, init=False)
+class ShapedType(ParametrizedAttribute, TypeAttribute):
+    """``<8x16xf16, ...>``: a shape, the type of an element, and what else there is."""
+
+    dims: IntList = param_def()  # noqa: RUF009 (xDSL makes the field)
+    element: Attribute = param_def()  # noqa: RUF009 (xDSL makes the field)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Extents: of a matrix rows and columns."""
+        return int_tuple(self.dims)
+
+    @property
+    def element_type(self) -> Attribute:
+        """The type of one element."""
+        return self.element
+
+    @classmethod
+    def parse_other(cls, parser: AttrParser) -> Attribute:
+        """Parse what may follow the element."""
+        return parser.parse_attribute()
+
+    @classmethod
+    def arrange(cls, given: Sequence[Attribute]) -> Sequence[Attribute]:
+        """The other parameters, of those that were given."""
+        return given or [ABSENT]
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        """Parse ``<8x16xf16, ...>``."""
+        position, given = parser.pos, list[Attribute]()
+        room = len(cls.get_irdl_definition().parameters) - 2
+        with parser.in_angle_brackets():
+            shape, element = parser.parse_ranked_shape()
+            while len(given) < room and parser.parse_optional_punctuation(","):
+                given.append(cls.parse_other(parser))
+        parts = [int_list(shape), element, *cls.arrange(given)]
+        build_at(parser, position, lambda: cls.new(parts))
+        return parts
+
+    def print_parameters(self, printer: Printer) -> None:
+        """Print ``<8x16xf16, ...>``, without what has its default."""
+        usual = self.arrange([])
+        others = [p for p, u in zip(self.parameters[2:], usual) if p != u]
+        with printer.in_angle_brackets():
+            printer.print_string("".join(f"{extent}x" for extent in self.shape))
+            printer.print_list([self.element, *others], printer.print_attribute)

@@ -18,15 +18,15 @@ from xdsl.dialects.builtin import (
     VectorType,
     i1,
 )
-from xdsl.ir import Attribute, ParametrizedAttribute, TypeAttribute
+from xdsl.ir import Attribute
 from xdsl.irdl import irdl_attr_definition, param_def
 from xdsl.utils.exceptions import VerifyException
 
 from ..attributes import (
     Field,
     IntList,
+    ShapedType,
     StructAttr,
-    build_at,
     int_field,
     int_list,
     int_tuple,
@@ -168,18 +168,16 @@ class TileAttr(StructAttr):
             )
 
 
-@irdl_attr_definition
-class TileType(ParametrizedAttribute, TypeAttribute):
+@irdl_attr_definition(init=False)
+class TileType(ShapedType):
     """``!xetile.tile<32x64xf16, #xetile.tile_attr<...>>``: where a tile lies.
 
-    A tile holds no data: it is base, shape, strides, offsets and these parameters.
-    Source: XeTile RFC, "init_tile".
+    A tile holds no data: it is base, shape, strides, offsets and these parameters. A
+    scattered one may have rank 1.  Source: XeTile RFC, "init_tile".
     """
 
     name = "xetile.tile"
 
-    dims: IntList = param_def()
-    element: Attribute = param_def()
     encoding: TileAttr = param_def()
 
     def __init__(
@@ -194,16 +192,6 @@ class TileType(ParametrizedAttribute, TypeAttribute):
         """Another shape, and other arguments of the `TileAttr`."""
         encoding = self.encoding.replace(**changes)
         return TileType(self.shape if shape is None else shape, self.element, encoding)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Rows and columns; one number for a scattered tile of rank 1."""
-        return int_tuple(self.dims)
-
-    @property
-    def element_type(self) -> Attribute:
-        """The type of one element."""
-        return self.element
 
     @property
     def order(self) -> tuple[int, ...]:
@@ -249,27 +237,35 @@ class TileType(ParametrizedAttribute, TypeAttribute):
         return VectorType(self.element_type, [*outer, *blocks])
 
     @classmethod
-    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
-        """Parse ``<32x64xf16, encoding>``."""
-        position = parser.pos
-        parser.parse_punctuation("<")
-        shape, element = parser.parse_ranked_shape()
-        encoding = TileAttr()
-        if parser.parse_optional_punctuation(","):
-            encoding = _parse_encoding(parser)
-        parser.parse_punctuation(">")
-        parameters = [int_list(shape), element, encoding]
-        build_at(parser, position, lambda: cls.new(parameters))
-        return parameters
+    def arrange(cls, given: Sequence[Attribute]) -> Sequence[Attribute]:
+        """The encoding."""
+        return given or [TileAttr()]
 
-    def print_parameters(self, printer: Printer) -> None:
-        """Print ``<32x64xf16, encoding>``."""
-        with printer.in_angle_brackets():
-            printer.print_string("".join(f"{extent}x" for extent in self.shape))
-            printer.print_attribute(self.element_type)
-            if self.encoding != TileAttr():
-                printer.print_string(", ")
-                printer.print_attribute(self.encoding)
+    @classmethod
+    def parse_other(cls, parser: AttrParser) -> TileAttr:
+        """Parse a tile_attr, ``#scatter``, or a map that stands for one."""
+        position = parser.pos
+        # `#scatter` of the RFC is no alias of the file: it means scattered = true.
+        if (
+            "#scatter" not in parser.attribute_aliases
+            and parser.parse_optional_characters("#scatter")
+        ):
+            return TileAttr(scattered=True)
+        found = parser.parse_attribute()
+        if isinstance(found, TileAttr):
+            return found
+        if isinstance(found, WgMapAttr | LayoutAttr):
+            return TileAttr(wg_map=found)
+        if isinstance(found, SgMapAttr):
+            return TileAttr(sg_map=found)
+        if isinstance(found, XeMapAttr):
+            return TileAttr(
+                wg_map=found.wg if isinstance(found.wg, WgMapAttr) else None,
+                sg_map=found.sg if isinstance(found.sg, SgMapAttr) else None,
+            )
+        return parser.raise_error(
+            f"expected #xetile.tile_attr<...> or a map, found {found}", position
+        )
 
     def verify(self) -> None:
         """Check shape, element type, blocks and map."""
@@ -294,31 +290,6 @@ class TileType(ParametrizedAttribute, TypeAttribute):
             )
         problem = self.wg_map.problem_with(shape) if self.wg_map else None
         check(problem is None, problem or "")
-
-
-def _parse_encoding(parser: AttrParser) -> TileAttr:
-    """Parse a tile_attr, ``#scatter``, or a map that stands for one."""
-    position = parser.pos
-    # `#scatter` of the RFC is no alias of the file: it means scattered = true.
-    if "#scatter" not in parser.attribute_aliases and parser.parse_optional_characters(
-        "#scatter"
-    ):
-        return TileAttr(scattered=True)
-    found = parser.parse_attribute()
-    if isinstance(found, TileAttr):
-        return found
-    if isinstance(found, WgMapAttr | LayoutAttr):
-        return TileAttr(wg_map=found)
-    if isinstance(found, SgMapAttr):
-        return TileAttr(sg_map=found)
-    if isinstance(found, XeMapAttr):
-        return TileAttr(
-            wg_map=found.wg if isinstance(found.wg, WgMapAttr) else None,
-            sg_map=found.sg if isinstance(found.sg, SgMapAttr) else None,
-        )
-    return parser.raise_error(
-        f"expected #xetile.tile_attr<...> or a map, found {found}", position
-    )
 
 
 def mask_type(tile: TileType) -> VectorType[Attribute]:

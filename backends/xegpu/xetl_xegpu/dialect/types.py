@@ -6,13 +6,12 @@ Source: MLIR 22, `xegpu` dialect.  `!xegpu.nbarrier` is the core's, as text may 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import AnyFloat, IntegerType, NoneAttr, VectorType
-from xdsl.ir import Attribute, ParametrizedAttribute, TypeAttribute
+from xdsl.ir import Attribute
 from xdsl.irdl import irdl_attr_definition, param_def
 
-from xetl.dialects.attributes import IntList, build_at, int_list, int_tuple
+from xetl.dialects.attributes import ABSENT, ShapedType, int_list
 from xetl.dialects.base import check
 
 from .attributes import (
@@ -23,20 +22,6 @@ from .attributes import (
     SliceAttr,
 )
 
-if TYPE_CHECKING:
-    from xdsl.parser import AttrParser
-    from xdsl.printer import Printer
-
-
-def _print_shaped(
-    printer: Printer, shape: Sequence[int], parts: Sequence[Attribute]
-) -> None:
-    """Print ``<8x16xf16, ...>``: the element type, and more where it is there."""
-    with printer.in_angle_brackets():
-        printer.print_string("".join(f"{extent}x" for extent in shape))
-        shown = [part for part in parts if not isinstance(part, NoneAttr)]
-        printer.print_list(shown, printer.print_attribute)
-
 
 def _check_shaped(shape: Sequence[int], element: Attribute) -> None:
     text = "a descriptor has a static shape of positive extents, found {}"
@@ -45,17 +30,16 @@ def _check_shaped(shape: Sequence[int], element: Attribute) -> None:
     check(fits, "elements of a descriptor are integers or floats, found {}", element)
 
 
-@irdl_attr_definition
-class TensorDescType(ParametrizedAttribute, TypeAttribute):
+@irdl_attr_definition(init=False)
+class TensorDescType(ShapedType):
     """``!xegpu.tensor_desc<8x16xf16, encoding, layout>``: a block, or scattered places.
 
-    The default encoding of a block is left out.
+    The shape is that of a block, or places and elements at each.  The default encoding
+    of a block is left out.
     """
 
     name = "xegpu.tensor_desc"
 
-    dims: IntList = param_def()
-    element: Attribute = param_def()
     encoding: BlockTdescAttr | ScatterTdescAttr | NoneAttr = param_def()
     layout: LayoutAttr | SliceAttr | NoneAttr = param_def()
 
@@ -73,16 +57,6 @@ class TensorDescType(ParametrizedAttribute, TypeAttribute):
             NoneAttr() if plain else encoding,
             layout or NoneAttr(),
         )
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Rows and columns of a block; places, and elements at each, if scattered."""
-        return int_tuple(self.dims)
-
-    @property
-    def element_type(self) -> Attribute:
-        """The type of one element."""
-        return self.element
 
     @property
     def scattered(self) -> bool:
@@ -114,30 +88,13 @@ class TensorDescType(ParametrizedAttribute, TypeAttribute):
         return VectorType(self.element_type, [*count, *self.shape])
 
     @classmethod
-    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
-        """Parse ``<8x16xf16, encoding, layout>``."""
-        position = parser.pos
-        encoding: Attribute | None = None
-        layout: Attribute | None = None
-        with parser.in_angle_brackets():
-            shape, element = parser.parse_ranked_shape()
-            while parser.parse_optional_punctuation(","):
-                found = parser.parse_attribute()
-                if isinstance(found, BlockTdescAttr | ScatterTdescAttr):
-                    encoding = found
-                else:
-                    layout = found
-        if encoding == BlockTdescAttr():
-            encoding = None
-        parts = [int_list(shape), element]
-        parts += [encoding or NoneAttr(), layout or NoneAttr()]
-        build_at(parser, position, lambda: cls.new(parts))
-        return parts
-
-    def print_parameters(self, printer: Printer) -> None:
-        """Print ``<8x16xf16, encoding, layout>``."""
-        parts = (self.element, self.encoding, self.layout)
-        _print_shaped(printer, self.shape, parts)
+    def arrange(cls, given: Sequence[Attribute]) -> Sequence[Attribute]:
+        """Encoding and layout, in any order."""
+        kinds = BlockTdescAttr | ScatterTdescAttr
+        encodings = [each for each in given if isinstance(each, kinds)]
+        layouts = [each for each in given if not isinstance(each, kinds)]
+        found = [*encodings, ABSENT][0], [*layouts, ABSENT][0]
+        return (ABSENT, found[1]) if found[0] == BlockTdescAttr() else found
 
     def verify(self) -> None:
         """Check shape, element type, and the shape against the encoding."""
@@ -150,14 +107,12 @@ class TensorDescType(ParametrizedAttribute, TypeAttribute):
             check(len(self.shape) == 1, "a block in slm has rank 1")
 
 
-@irdl_attr_definition
-class MemDescType(ParametrizedAttribute, TypeAttribute):
+@irdl_attr_definition(init=False)
+class MemDescType(ShapedType):
     """``!xegpu.mem_desc<32x64xf16, #xegpu.mem_layout<...>>``: a matrix in slm."""
 
     name = "xegpu.mem_desc"
 
-    dims: IntList = param_def()
-    element: Attribute = param_def()
     mem_layout: MemLayoutAttr | NoneAttr = param_def()
 
     def __init__(
@@ -167,16 +122,6 @@ class MemDescType(ParametrizedAttribute, TypeAttribute):
         mem_layout: MemLayoutAttr | None = None,
     ) -> None:
         super().__init__(int_list(shape), element_type, mem_layout or NoneAttr())
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Rows and columns."""
-        return int_tuple(self.dims)
-
-    @property
-    def element_type(self) -> Attribute:
-        """The type of one element."""
-        return self.element
 
     @property
     def strides(self) -> tuple[int, ...]:
@@ -196,23 +141,6 @@ class MemDescType(ParametrizedAttribute, TypeAttribute):
 
     def _lists(self) -> dict[str, tuple[int, ...]]:
         return {} if isinstance(self.mem_layout, NoneAttr) else self.mem_layout.lists
-
-    @classmethod
-    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
-        """Parse ``<32x64xf16, mem_layout>``."""
-        position = parser.pos
-        with parser.in_angle_brackets():
-            shape, element = parser.parse_ranked_shape()
-            layout = NoneAttr()
-            if parser.parse_optional_punctuation(","):
-                layout = parser.parse_attribute()
-        parts = [int_list(shape), element, layout]
-        build_at(parser, position, lambda: cls.new(parts))
-        return parts
-
-    def print_parameters(self, printer: Printer) -> None:
-        """Print ``<32x64xf16, mem_layout>``."""
-        _print_shaped(printer, self.shape, (self.element, self.mem_layout))
 
     def verify(self) -> None:
         """Check shape, element type and the lengths of the lists."""
