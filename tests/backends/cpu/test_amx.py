@@ -1,5 +1,6 @@
 """Kernels on AMX tiles, by the emulator of tests/native: numbers and configurations."""
 
+import re
 from typing import Any
 
 import ml_dtypes
@@ -276,6 +277,28 @@ def test_tasks_are_as_wide_as_caches_and_pages_allow(rows, shape, chunk):
     l2 = find_target("amx").machine.l2.size
     assert 4 * m * n <= l2 // 2
     assert rows > 32 or n * 2 == 4096
+
+
+@pytest.mark.parametrize(("rows", "packed"), [(300, True), (1024, False), (550, True)])
+def test_tall_tiles_are_blocks_of_rows_that_stay_in_l2(amx, rows, packed):
+    """As many rows of A are copied at once as a plan says, and the last may be few."""
+    rng = np.random.default_rng(0)
+    a, b = (bytes_or_small(rng, BF16, *shape) for shape in ((rows, 70), (70, 300)))
+    c = np.zeros((rows, 300), np.float32)
+    tiles = {"BM": 512, "BN": 256, "BK": 32}
+    given = prepack(b) if packed else b
+    with amx.counting():
+        gemm[-(-rows // 512), 2](a, given, c, **tiles)
+    assert amx.errors() == []
+    assert np.array_equal(c, (a.astype("f8") @ b.astype("f8")).astype("f4"))
+    # The step of rows is that of the plan unless the program packs, else all rows.
+    text = gemm.ir("loops", a, b, c, **tiles, target="amx")
+    some = r"(%\w+) = arith.constant (\d+) : index\n.*(%\w+) = arith.select "
+    some += r"(%\w+), (%\w+), \1 : index\n(?:.*\n){1,4}.*scf.for %\w+ = %\w+ to \5 "
+    found = re.search(some, text)
+    assert found is not None
+    assert int(found[2]) * 1024 * 2 == find_target("amx").machine.l2.size // 4
+    assert f"if {found[4]} ->" in text
 
 
 @xetile.kernel

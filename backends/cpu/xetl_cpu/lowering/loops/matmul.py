@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 from xdsl.dialects.builtin import (
@@ -16,10 +17,9 @@ from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from xetl.dialects.base import Index
 from xetl.dialects.upstream import arith, memref, scf, vector
-from xetl.dialects.xetile import StoreTileOp, TileType
+from xetl.dialects.xetile import TileType
 from xetl.ir.builder import Builder
 from xetl.records import record
-from xetl.transforms.diagnostics import remark
 from xetl_cpu.dialect import (
     BlockGemmOp,
     BrgemmTileOp,
@@ -28,7 +28,8 @@ from xetl_cpu.dialect import (
     element_attribute,
     pack,
 )
-from xetl_cpu.lowering.loops.materialization import materialize, snapshot_loads_before
+from xetl_cpu.lowering.loops.direct_stores import take_store
+from xetl_cpu.lowering.loops.materialization import materialize
 from xetl_cpu.lowering.loops.plain_products import (
     all_exist,
     may_stream,
@@ -41,12 +42,10 @@ from xetl_cpu.lowering.loops.state import (
     Matrix,
     State,
     TileAt,
-    element_of,
     reinterpret,
     view_of,
 )
 from xetl_cpu.lowering.loops.stores import write
-from xetl_cpu.lowering.tiles import may_alias, tile_root, way_to_store
 from xetl_cpu.machine import LINE
 from xetl_cpu.microkernels.blocking import Blocking
 
@@ -130,7 +129,41 @@ class _Product:
         return build.insert(arith.XoriOp(self.op.is_packed, build.constant(1, i1)))
 
     def emit(self, build: Builder, is_own: SSAValue | None) -> None:
-        """Chunk by chunk of k, on panels for many programs or on the program's own."""
+        """On panels for many programs, a block of rows after the other, or on its own.
+
+        AMX copies A: of a tall tile, only what stays in L2, and all blocks have one
+        place for sums. What a program packs is packed once, for all rows.
+        """
+        if not self._is_by_blocks():
+            self._emit_chunks(build, is_own)
+            return
+        rows, most = self.extents[0], self.blocking.mc
+        if is_own is not None:
+            most = build.maximum(build.select(is_own, rows, most), 1)
+        loop = build.for_loop(0, rows, most)
+        inner = Builder.at_end(loop.body.block)
+        some = self._rows_from(inner, loop.body.block.args[0], most)
+        some._emit_chunks(inner, is_own)
+        inner.add(scf.YieldOp())
+
+    def _is_by_blocks(self) -> bool:
+        """Whether blocks of rows may come one after the other."""
+        blocking = self.blocking
+        is_tall = blocking.uses_tiles and blocking.block_m > blocking.mc
+        return is_tall and self.to is not None and self.op.packed is not None
+
+    def _rows_from(self, build: Builder, first: SSAValue, most: Index) -> _Product:
+        """The product of at most so many rows."""
+        a, to, (rows, k, cols) = self.a, self.to, self.extents
+        assert to is not None
+        some = build.minimum(build.minus(rows, first), most)
+        left = build.maximum(build.minus(a.rows, first), 0)
+        a = replace(a, row=build.plus(a.row, first), rows=left)
+        to = replace(to, row=build.plus(to.row, first))
+        return replace(self, a=a, to=to, extents=(some, k, cols))
+
+    def _emit_chunks(self, build: Builder, is_own: SSAValue | None) -> None:
+        """Chunk by chunk of k."""
         k, most = self.extents[1], self._most(build)
         # Zeros have to be written, too: one chunk of nothing where there is no k.
         loop = build.for_loop(0, build.maximum(k, 1) if self.starts else k, most)
@@ -445,56 +478,3 @@ def _either(
         inside.add(scf.YieldOp(*values))
     types = [value.type for value in values]
     return build.add(scf.IfOp(condition, types, *map(Region, blocks))).results
-
-
-_ROUNDED = ("f16", "bf16")
-
-
-def take_store(state: State, op: BrgemmTileOp, blocking: Blocking) -> TileAt | None:
-    """The tile that the result is stored to, if the micro-kernel can do it.
-
-    Then the store is done, too: nothing is left to do when it is met.
-    """
-    store = _store_behind(op)
-    if store is None or not _is_converted(store, op, blocking, state):
-        return None
-    tile = state.tiles[store.tile]
-    if not isinstance(tile, TileAt) or not tile.non_negative:
-        return None
-    if not tile.matrix.is_contiguous() or _is_read(op, store):
-        return None
-    snapshot_loads_before(state, store, at=op)
-    state.stored.add(store)
-    remark(op, "store", "the result is stored from registers")
-    return tile
-
-
-def _store_behind(op: BrgemmTileOp) -> StoreTileOp | None:
-    """The only reader, right behind the product or behind the cast between them."""
-    way = way_to_store(op)
-    if way is None or op.rows is None or op.cols is None:
-        return None
-    before, store = way
-    followed = zip(before, [*before[1:], store])
-    return store if all(one.next_op is other for one, other in followed) else None
-
-
-def _is_converted(
-    store: StoreTileOp, op: BrgemmTileOp, blocking: Blocking, state: State
-) -> bool:
-    """Whether the micro-kernel has the conversion to what is stored."""
-    source, to = (str(element_of(value)) for value in (op.result, store.value))
-    if source != blocking.arithmetic.accumulator:
-        return False
-    if to == "bf16" and not state.target.has_bf16_dot:
-        return False
-    return to == source or (source == "f32" and to in _ROUNDED)
-
-
-def _is_read(op: BrgemmTileOp, store: StoreTileOp) -> bool:
-    """Whether the product may still read what it has stored already."""
-    to = tile_root(store.tile)
-    return any(
-        isinstance(value.type, TileType) and may_alias(tile_root(value), to)
-        for value in (op.a, op.b)
-    )
