@@ -162,3 +162,18 @@ def test_only_loops_along_rows_are_hidden_from_strength_reduction() -> None:
     assert hidden_loops(xetile.kernel(softmax), x, x.copy(), N=1024, BM=1)
     # These stand in a loop over rows, whose addresses are sums of strides then.
     assert not hidden_loops(running_sum_of_columns, x, x.copy())
+
+
+@xetile.kernel
+def squashed(X, Y, B: constexpr = 1024):
+    i = xetile.program_id(0) * B
+    x = xetile.load_tile(xetile.init_tile(X, [i], (B,)))
+    xetile.store_tile(xetile.tanh(x), xetile.init_tile(Y, [i], (B,)))
+
+
+def test_tanh_is_looked_up_where_there_are_lookups() -> None:
+    x = np.zeros(4096, np.float32)
+    pieces = squashed.ir("asm", x, x.copy(), target="avx512")
+    assert "vpermps" in pieces
+    assert "vdivps" not in pieces
+    assert "vdivps" in squashed.ir("asm", x, x.copy(), target="avx2")
