@@ -72,12 +72,14 @@ def intrinsic(name: str) -> Emit:
     return emits_in_f32(compute)
 
 
-def _function(name: str) -> Emit:
+def function(name: str) -> Emit:
+    """Emits a call of one of the backend's functions."""
+
     def compute(em: Emitter, *args: Value) -> Value:
         type_ = args[0].type
         element = getattr(type_, "element", type_)
-        function = em.math(name, element, getattr(type_, "count", 1))
-        return em.builder.call(function, args)
+        found = em.math(name, element, getattr(type_, "count", 1))
+        return em.builder.call(found, args)
 
     return emits_in_f32(compute)
 
@@ -153,7 +155,7 @@ def _ipowi(em: Emitter, base: Value, exponent: Value) -> Value:
 
 TABLE: EmitTable = {
     **{cls: intrinsic(name) for cls, name in _INTRINSICS.items()},
-    **{cls: _function(name) for cls, name in _FUNCTIONS.items()},
+    **{cls: function(name) for cls, name in _FUNCTIONS.items()},
     **{cls: _library(name) for cls, name in _LIBRARY.items()},
     **{cls: _defined(name) for cls, name in _DEFINED.items()},
     math.RsqrtOp: emits_in_f32(_rsqrt),

@@ -12,6 +12,7 @@ from xdsl.rewriter import InsertPoint
 
 from xetl.dialects.literals import make_splat
 from xetl.dialects.upstream import arith, math
+from xetl.dialects.upstream.elementwise import FastMathFlag, FastMathFlagsAttr
 from xetl.frontend import arithmetic
 from xetl.frontend.arguments import Arg, Call, builds
 from xetl.frontend.casts import (
@@ -69,6 +70,8 @@ _FUNCTIONS: dict[str, tuple[Maker, Callable[[Any], Any]]] = {
     "cosh": (math.CoshOp, python_math.cosh),
 }
 
+_APPROXIMATE = FastMathFlagsAttr(frozenset({FastMathFlag.AFN}))
+
 
 @builds(*_FUNCTIONS)
 def _function(call: Call) -> Value:
@@ -79,6 +82,8 @@ def _function(call: Call) -> Value:
             return float(python(value))
         except (ValueError, OverflowError, ZeroDivisionError):
             pass  # the op knows infinities and NaN
+    if call.name == "exp2" and bool(call.constant("approximate", "a bool")):
+        make = partial(math.Exp2Op, fastmath=_APPROXIMATE)
     return _of_floats(call, "x", make)
 
 

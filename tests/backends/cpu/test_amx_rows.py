@@ -58,3 +58,12 @@ def test_sums_are_divided_once_a_query_and_not_once_an_element():
     _, behind = text.rsplit("arith.divf", 1)
     assert "scf.for" in behind  # over the columns
     assert text.count("arith.divf") == 2  # the other is of a number of the launch
+
+
+@pytest.mark.parametrize("dtype", [BF16, np.dtype("f4")])
+def test_powers_are_as_exact_as_what_they_become(dtype):
+    q = np.zeros((2, 512, 64), dtype)
+    given = (q, q, q, None, q.copy(), 0.125, 8.0, False, False, xetile.f32)
+    text = attention.ir("llvm", *given, 32, 256, 64, 64)
+    assert ("xetl_exp2_approximate_f32x16" in text) == (dtype == BF16)
+    assert "xetl_exp2_f32x16" in text  # how much sums fade

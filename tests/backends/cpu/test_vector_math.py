@@ -112,6 +112,9 @@ SPECIAL = {
 }
 
 
+SPECIAL["exp2_approximate"] = SPECIAL["exp2"]
+
+
 def emit_map(module, target, name, dtype, lanes):
     """A test function: ``void(n, x, y, out)``, n a multiple of the lanes."""
     formula = emit_math(module, target, name, dtype, lanes)
@@ -191,6 +194,18 @@ def test_error_stays_within_its_bound(target_name, dtype, name):
         error = ulp_error(got, want)
         worst = int(np.argmax(error))
         assert error[worst] <= LIMIT[name], (lanes, x[worst], got[worst], want[worst])
+
+
+@pytest.mark.parametrize("target_name", TARGETS)
+@pytest.mark.parametrize("dtype", NUMPY)
+def test_approximate_powers(target_name, dtype):
+    x = np.linspace(-100, 100, 1 << 16).astype(NUMPY[dtype])
+    whole = np.arange(-100, 100).astype(NUMPY[dtype])
+    for lanes in every_lane_count(dtype, target_name):
+        function = compiled(target_name, "exp2_approximate", dtype, lanes)
+        got, want = apply(function, dtype, x), np.exp2(x.astype(np.longdouble))
+        assert abs(got / want - 1).max() < 1e-4
+        assert np.array_equal(apply(function, dtype, whole), np.exp2(whole))
 
 
 @pytest.mark.parametrize("target_name", TARGETS)

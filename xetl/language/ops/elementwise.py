@@ -75,8 +75,12 @@ def exp(x: V) -> V:
 
 
 @operation
-def exp2(x: V) -> V:
-    """2 to the power ``x``."""
+def exp2(x: V, approximate: bool = False) -> V:
+    """2 to the power ``x``.
+
+    With ``approximate`` f32 may be wrong by 1e-4 of it, which is enough for what is
+    rounded to bf16. Exact for integers all the same.
+    """
     ...
 
 

@@ -114,7 +114,8 @@ def attend(
     scale = xetile.full(new.shape, factor, new.dtype)
     by = xetile.where(abs(new) < COARSE / factor, scale, coarse_scale(new))
     shifted = new * by
-    e = xetile.exp2(scores * by - shifted)
+    is_coarse = values.dtype == xetile.bf16
+    e = xetile.exp2(scores * by - shifted, approximate=is_coarse)
     fade = xetile.exp2((largest - new) * by)  # exactly 1 while the largest stays
     v = xetile.load_tile(xetile.init_tile(values, [at, 0], (BN, acc.shape[1])))
     if MASKED and CLEAN:  # memory behind the keys may hold NaN, which 0 does not hide

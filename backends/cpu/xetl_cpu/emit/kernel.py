@@ -33,7 +33,9 @@ from xetl.codegen.types import (
 from xetl.dialects.base import memref_type
 from xetl.dialects.kinds_of_types import integer_width, is_memref
 from xetl.dialects.upstream import func
+from xetl.dialects.upstream import math as math_ops
 from xetl.dialects.upstream import memref as memref_ops
+from xetl.dialects.upstream.elementwise import FastMathFlag, FastMathFlagsAttr
 from xetl.dialects.upstream.llvm import IntToPtrOp, PointerType
 from xetl.dialects.upstream.xegpu import FenceOp
 from xetl.dialects.walk import operations_in
@@ -266,9 +268,19 @@ def _micro_kernel(em: KernelEmitter, op: Operation) -> None:
     calls.TABLE[type(op)](em, op)
 
 
+_EXP2, _EXP2_APPROXIMATE = map(math.function, ("exp2", "exp2_approximate"))
+
+
+def _exp2(em: KernelEmitter, op: Any) -> None:
+    flags: FastMathFlagsAttr | None = op.fastmath
+    is_approximate = flags is not None and FastMathFlag.AFN in flags.data
+    (_EXP2_APPROXIMATE if is_approximate else _EXP2)(em, op)
+
+
 _TABLE: EmitTable = {
     **arith.TABLE,
     **math.TABLE,
+    math_ops.Exp2Op: _exp2,
     **scf.TABLE,
     **vector.TABLE,
     **memref.TABLE,

@@ -9,7 +9,16 @@ from typing import Any
 
 from xetl_cpu.llvm import Builder, Function, Module, Value, begin, element_type, vector
 from xetl_cpu.targets import Target
-from xetl_cpu.vector_math.exponentials import erf, exp, exp2, log, log2, power, tanh
+from xetl_cpu.vector_math.exponentials import (
+    erf,
+    exp,
+    exp2,
+    exp2_approximate,
+    log,
+    log2,
+    power,
+    tanh,
+)
 from xetl_cpu.vector_math.hyperbolic import cbrt, cosh, expm1, log1p, log10, sinh
 from xetl_cpu.vector_math.inverses import acos, asin, atan, atan2
 from xetl_cpu.vector_math.lanes import FORMATS, Lanes
@@ -24,7 +33,7 @@ def _rsqrt(lanes: Lanes, x: Value) -> Value:
 
 _FORMULAS = (
     *(acos, asin, atan, atan2, cbrt, cos, cosh, erf, exp, exp2),
-    *(expm1, fmod, log, log10, log1p, log2, sin, sinh, tan, tanh),
+    *(exp2_approximate, expm1, fmod, log, log10, log1p, log2, sin, sinh, tan, tanh),
 )
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{formula.__name__: formula for formula in _FORMULAS},

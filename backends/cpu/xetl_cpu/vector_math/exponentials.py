@@ -20,6 +20,7 @@ from xetl_cpu.vector_math.coefficients import (
     EXP,
     EXP2,
     EXP2_UP,
+    EXP2_UP_BF16,
     LN2_PARTS,
     LOG1P_F32,
     LOG2_OF_F32,
@@ -53,17 +54,22 @@ def exp(lanes: Lanes, x: Value) -> Value:
     return lanes.scale(lanes.polynomial(r, (1.0, 1.0, *EXP[name])), n, is_large)
 
 
-def exp2(lanes: Lanes, x: Value) -> Value:
-    """Within 2 ulp; exact for integers."""
+def exp2(lanes: Lanes, x: Value, up: tuple[float, ...] = EXP2_UP) -> Value:
+    """Within 2 ulp; exact for integers. ``up``: for f32, where it `has_scale`."""
     name = lanes.format.name
     is_large = lanes.at_least(x, _EXP2_RANGE[name][0])
     if lanes.has_scale() and name == "f32":
-        power = lanes.polynomial(lanes.fraction(x), (1.0, *EXP2_UP))
+        power = lanes.polynomial(lanes.fraction(x), (1.0, *up))
         return lanes.scale(power, x, is_large)
     x = lanes.clamp(x, *_EXP2_RANGE[name])
     n = lanes.round(x)
     r = lanes.sub(x, n)
     return lanes.scale(lanes.polynomial(r, (1.0, *EXP2[name])), n, is_large)
+
+
+def exp2_approximate(lanes: Lanes, x: Value) -> Value:
+    """Within 1e-4 of the result in f32, else 2 ulp; exact for integers."""
+    return exp2(lanes, x, EXP2_UP_BF16)
 
 
 def tanh(lanes: Lanes, x: Value) -> Value:
