@@ -209,14 +209,10 @@ class FuncOp(
         **common: Unpack[Common],
     ) -> None:
         super().__init__(
-            properties={
-                "sym_name": StringAttr(name),
-                "function_type": function_type,
-                "sym_visibility": None
-                if visibility is None
-                else StringAttr(visibility),
-            },
-            regions=[body or Region()],
+            body or Region(),
+            sym_name=name,
+            function_type=function_type,
+            sym_visibility=visibility,
             **common,
         )
 

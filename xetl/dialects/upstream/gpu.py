@@ -12,7 +12,6 @@ from xdsl.dialects.builtin import (
     FunctionType,
     IndexType,
     IntegerAttr,
-    StringAttr,
     SymbolNameConstraint,
     UnitAttr,
     i64,
@@ -114,14 +113,8 @@ class FuncOp(
         **common: Unpack[Common],
     ) -> None:
         inputs = [argument.type for argument in body.blocks[0].args]
-        super().__init__(
-            properties={
-                "sym_name": StringAttr(name),
-                "function_type": FunctionType.from_lists(inputs, result_types),
-            },
-            regions=[body],
-            **common,
-        )
+        type_ = FunctionType.from_lists(inputs, result_types)
+        super().__init__(body, sym_name=name, function_type=type_, **common)
         if kernel:
             self.attributes[KERNEL] = UnitAttr()
 

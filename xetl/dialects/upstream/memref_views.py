@@ -35,7 +35,7 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from ..base import Index, MixedList, check, memref_type
+from ..base import Index, MixedList, check, element_of, memref_type
 from ..kinds_of_types import is_array, is_integer_attr, is_memref
 from ..operation import XetlOp
 from ..type_rules import like
@@ -62,11 +62,10 @@ class CastOp(XetlOp, name="memref.cast", traits=[Pure()]):
         if not is_memref(source) or not is_memref(result):
             return
         pairs = list(zip(source.get_shape(), result.get_shape()))
-        if not (
-            source.get_num_dims() == result.get_num_dims()
-            and all(DYNAMIC_INDEX in pair or pair[0] == pair[1] for pair in pairs)
-        ):
-            raise VerifyException(f"shapes do not agree: {source} to {result}")
+        fits = source.get_num_dims() == result.get_num_dims() and all(
+            DYNAMIC_INDEX in pair or pair[0] == pair[1] for pair in pairs
+        )
+        check(fits, "shapes do not agree: {} to {}", source, result)
 
 
 class MemorySpaceCastOp(XetlOp, name="memref.memory_space_cast", traits=[Pure()]):
@@ -142,6 +141,16 @@ class _StridedView(XetlOp, traits=[Pure()]):
     mixed_sizes = MixedList("sizes", "static_sizes")
     mixed_strides = MixedList("strides", "static_strides")
 
+    @property
+    def mixed_lists(self) -> tuple[tuple[Index, ...], ...]:
+        """Offsets, sizes and strides."""
+        return self.mixed_offsets, self.mixed_sizes, self.mixed_strides
+
+    def verify_element(self) -> None:
+        """Check that the elements are those of the source."""
+        keeps = element_of(self.source.type) == self.result.type.element_type
+        check(keeps, "a view keeps the element type")
+
 
 class ReinterpretCastOp(_StridedView, name="memref.reinterpret_cast"):
     """A view with a new offset, sizes and strides; the old ones are forgotten."""
@@ -173,16 +182,10 @@ class ReinterpretCastOp(_StridedView, name="memref.reinterpret_cast"):
     def verify_(self) -> None:
         """Check the lengths of the lists and the element type."""
         self.verify_lists()
-        rank = self.result.type.get_num_dims()
-        if not (
-            len(self.mixed_offsets) == 1
-            and len(self.mixed_sizes) == rank == len(self.mixed_strides)
-        ):
-            raise VerifyException(
-                f"expected one offset, {rank} sizes and {rank} strides"
-            )
-        if memref_type(self.source).element_type != self.result.type.element_type:
-            raise VerifyException("a view keeps the element type")
+        rank, lists = self.result.type.get_num_dims(), self.mixed_lists
+        fits = [len(each) for each in lists] == [1, rank, rank]
+        check(fits, "expected one offset, {} sizes and {} strides", rank, rank)
+        self.verify_element()
 
 
 class SubviewOp(_StridedView, name="memref.subview"):
@@ -212,13 +215,11 @@ class SubviewOp(_StridedView, name="memref.subview"):
         """Check the lengths of the lists, the element type and the rank."""
         self.verify_lists()
         rank = memref_type(self.source).get_num_dims()
-        lists = (self.mixed_offsets, self.mixed_sizes, self.mixed_strides)
-        if not all(len(part) == rank for part in lists):
-            raise VerifyException(f"expected {rank} offsets, sizes and strides")
+        fits = {len(each) for each in self.mixed_lists} == {rank}
+        check(fits, "expected {} offsets, sizes and strides", rank)
         fits = len(self.kept_dims) == self.result.type.get_num_dims()
         check(fits, "only dimensions of size 1 are dropped, found {}", self.result.type)
-        if memref_type(self.source).element_type != self.result.type.element_type:
-            raise VerifyException("a view keeps the element type")
+        self.verify_element()
 
 
 class ViewOp(XetlOp, name="memref.view", traits=[Pure()]):

@@ -261,13 +261,9 @@ class WhileOp(XetlOp, name="scf.while", traits=[RecursiveMemoryEffect()]):
         if [argument.type for argument in self.after.block.args] != types:
             raise VerifyException("the after region must take the results")
         last = self.before.block.last_op
-        if not (
-            isinstance(last, ConditionOp)
-            and [value.type for value in last.arguments] == types
-        ):
-            raise VerifyException(
-                "the before region must end in scf.condition with the results"
-            )
+        given = [each.type for each in last.operands[1:]] if last else []
+        fits = isinstance(last, ConditionOp) and given == types
+        check(fits, "the before region must end in scf.condition with the results")
         _check_yield(self.after, carried, "the after region")
 
 
@@ -352,14 +348,7 @@ class IndexSwitchOp(XetlOp, name="scf.index_switch", traits=[RecursiveMemoryEffe
         check(len(cases) == len(self.case_regions), "each case needs a region")
         check(len(set(cases)) == len(cases), "a case is given twice in {}", list(cases))
         for region in (self.default_region, *self.case_regions):
-            last = region.block.last_op
-            found = None if last is None else [each.type for each in last.operands]
-            if not (last is not None and last.name == "scf.yield"):
-                raise VerifyException("each region must end in scf.yield")
-            if found != list(self.result_types):
-                raise VerifyException(
-                    f"a region yields {found}, expected {list(self.result_types)}"
-                )
+            _check_yield(region, self.result_types, "a region")
 
 
 Scf = Dialect("scf", operations_of(__name__, parallel))

@@ -38,6 +38,7 @@ from ..base import (
     mix_indices,
     parse_attributes,
     parse_indices,
+    parse_operands,
     print_attributes,
     print_index,
     resolve_indices,
@@ -162,9 +163,7 @@ class ReduceOp(
         operands: Sequence[SSAValue] = []
         regions: list[Region] = []
         if parser.parse_optional_punctuation("("):
-            unresolved = parser.parse_comma_separated_list(
-                parser.Delimiter.NONE, parser.parse_unresolved_operand
-            )
+            unresolved = parse_operands(parser)
             parser.parse_punctuation(":")
             types = parser.parse_comma_separated_list(
                 parser.Delimiter.NONE, parser.parse_type
@@ -271,14 +270,10 @@ class ParallelOp(
         text = "the body takes {}, expected {} index counters"
         check(found == [IndexType()] * rank, text, found, rank)
         last = self.body.block.last_op
-        if not (
-            isinstance(last, ReduceOp)
-            and [value.type for value in last.arguments]
-            == [value.type for value in self.init_vals]
-        ):
-            raise VerifyException(
-                "the body must end in scf.reduce with a value for each init value"
-            )
+        given = [value.type for value in last.operands] if last else []
+        carried = [value.type for value in self.init_vals]
+        fits = isinstance(last, ReduceOp) and given == carried
+        check(fits, "the body must end in scf.reduce with a value for each init value")
 
 
 _BOUNDS = ("staticLowerBound", "staticUpperBound", "staticStep")

@@ -194,24 +194,18 @@ def _defaults(vector: str) -> Defaults:
     return make
 
 
-class _TransferOp(XetlOp, makers={"in_bounds": _flags}):
+class _TransferOp(_Access, makers={"in_bounds": _flags}):
     permutation_map = prop_def(AffineMapAttr)
     in_bounds = prop_def(ArrayAttr)
 
-    def check_transfer(
-        self,
-        base: SSAValue,
-        indices: Sequence[SSAValue],
-        vector: VectorType[Attribute],
-    ) -> None:
+    def verify_(self) -> None:
         """Check indices, element types and flags."""
-        memory = memref_type(base)
-        rank = memory.get_num_dims()
-        check(rank == len(indices), "expected {} indices, found {}", rank, len(indices))
-        if memory.element_type != vector.element_type:
-            raise VerifyException(
-                f"the memref holds {memory.element_type}, the vector is {vector}"
-            )
+        super().verify_()
+        op: Any = self
+        vector = vector_type(getattr(op, self.MOVED))
+        held = memref_type(op.base).element_type
+        fits = held == vector.element_type
+        check(fits, "the memref holds {}, the vector is {}", held, vector)
         flags = self.properties["in_bounds"]
         text = "in_bounds needs one entry for each dimension of the vector"
         check(is_array(flags) and len(flags.data) == vector.get_num_dims(), text)
@@ -235,15 +229,13 @@ class TransferReadOp(
         "type($base) `,` type($result)"
     )
 
-    def verify_(self) -> None:
-        """Check indices, element types and flags."""
-        self.check_transfer(self.base, self.indices, self.result.type)
-
 
 class TransferWriteOp(
     _TransferOp, name="vector.transfer_write", traits=[MemoryWriteEffect()]
 ):
     """Write from ``indices`` on what lies inside and is not masked off."""
+
+    MOVED = "value"
 
     value = operand_def(VectorType)
     base = operand_def(MemRefType)
@@ -256,7 +248,3 @@ class TransferWriteOp(
         "$value `,` $base custom<Indices>($indices) (`,` $mask^)? attr-dict `:` "
         "type($value) `,` type($base)"
     )
-
-    def verify_(self) -> None:
-        """Check indices, element types and flags."""
-        self.check_transfer(self.base, self.indices, vector_type(self.value))
