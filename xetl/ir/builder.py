@@ -216,6 +216,22 @@ class Builder:
         """One of two indices."""
         return self.pure(arith.SelectOp, condition, yes, no)
 
+    # Floats ---------------------------------------------------------------------------
+
+    def widened(self, value: SSAValue, element: Attribute) -> SSAValue:
+        """A float, or a vector of them, in a wider type; as it is if it has it."""
+        return self._cast(arith.ExtfOp, value, element)
+
+    def narrowed(self, value: SSAValue, element: Attribute) -> SSAValue:
+        """Undo `widened`: one rounding."""
+        return self._cast(arith.TruncfOp, value, element)
+
+    def _cast(
+        self, make: Callable[..., Operation], value: SSAValue, element: Attribute
+    ) -> SSAValue:
+        type_ = with_element(value.type, element)
+        return value if type_ == value.type else self.insert(make(value, type_))
+
     # Control flow ---------------------------------------------------------------------
 
     def for_loop(
@@ -237,11 +253,20 @@ class Builder:
         self.add(scf.ParallelOp(zeros, uppers, ones, Region(body)))
         return type(self)(InsertPoint.before(end), self.location), body.args
 
+    def conjunction(self, *conditions: SSAValue | None) -> SSAValue | None:
+        """Whether all conditions hold, of vectors lane by lane; None: always."""
+        found: SSAValue | None = None
+        for each in conditions:
+            if found is None or each is found:
+                found = each
+            elif each is not None:
+                found = self.pure(arith.AndiOp, found, each)
+        return found
+
     def both(self, *conditions: SSAValue) -> SSAValue:
-        """Whether all conditions hold; of vectors lane by lane."""
-        found, *others = conditions
-        for each in others:
-            found = self.insert(arith.AndiOp(found, each))
+        """As `conjunction`, of one condition at least."""
+        found = self.conjunction(*conditions)
+        assert found is not None
         return found
 
     def when(self, condition: SSAValue) -> Self:

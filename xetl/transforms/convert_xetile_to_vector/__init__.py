@@ -172,9 +172,9 @@ def multiply(op: xetile.TileMmaOp, build: Builder) -> SSAValue:
     wide = f32 if isinstance(element, Float16Type | BFloat16Type) else element
     type_ = VectorType(wide, result.shape)
     a, b = _sides(op, wide, build)
-    acc = build.constant(0, type_) if op.c is None else _extended(op.c, wide, build)
+    acc = build.constant(0, type_) if op.c is None else build.widened(op.c, wide)
     product = vector.ContractOp(a, b, acc, _MAPS, _ITERATORS)
-    return _truncated(build.insert(product), element, build)
+    return build.narrowed(build.insert(product), element)
 
 
 def _sides(
@@ -219,7 +219,7 @@ def reduce(op: xetile.TileReduceOp, build: Builder) -> SSAValue:
     """A reduction from the identity; its dimension comes back with size 1."""
     kind, element = op.kind.data, vector_type(op.source).element_type
     wide = sums_run_in(kind, element)
-    value, dims = _extended(op.source, wide, build), op.dims
+    value, dims = build.widened(op.source, wide), op.dims
     if op.reduction_size is not None:
         value, dims = _in_groups(op, value, build)
     shape = vector_type(value).get_shape()
@@ -229,7 +229,7 @@ def reduce(op: xetile.TileReduceOp, build: Builder) -> SSAValue:
     found = build.insert(vector.MultiReductionOp(value, start, kind, dims))
     full = VectorType(wide, op.result.type.shape)
     shaped = vector.ShapeCastOp if kept else vector.BroadcastOp
-    return _truncated(build.insert(shaped(found, full)), element, build)
+    return build.narrowed(build.insert(shaped(found, full)), element)
 
 
 def _in_groups(
@@ -242,18 +242,6 @@ def _in_groups(
     shape[dim : dim + 1] = [shape[dim] // size, size]
     type_ = VectorType(vector_type(value).element_type, shape)
     return build.insert(vector.ShapeCastOp(value, type_)), (dim + 1,)
-
-
-def _extended(value: SSAValue, wide: Attribute, build: Builder) -> SSAValue:
-    type_ = with_element(value.type, wide)
-    return value if type_ == value.type else build.insert(arith.ExtfOp(value, type_))
-
-
-def _truncated(value: SSAValue, element: Attribute, build: Builder) -> SSAValue:
-    type_ = with_element(value.type, element)
-    if type_ == value.type:
-        return value
-    return build.insert(arith.TruncfOp(value, type_))
 
 
 _RULES: dict[type[Operation], Callable[[Any, Builder], SSAValue]] = {

@@ -125,11 +125,7 @@ class Subgroups(Builder):
 
         def answer(head: Builder) -> SSAValue:
             at = self.coordinates(layout)
-            tests = [head.compare("ult", at[dim], n) for dim, n in limits]
-            found = tests[0]
-            for test in tests[1:]:
-                found = head.insert(arith.AndiOp(found, test))
-            return found
+            return head.both(*[head.compare("ult", at[dim], n) for dim, n in limits])
 
         return self._head.once(key, answer)
 

@@ -258,7 +258,7 @@ def reduce_across(
     partial = _partial(shape, source, dims)
     own = _combined(team, kind, parts, rounds(shape, source), dims)
     if all(partial.shape[dim] == 1 for dim in dims):
-        own = [narrowed(team, part, element) for part in own]
+        own = [team.narrowed(part, element) for part in own]
         return convert_layout(team, own, partial.shape, element, partial.layout, target)
     # Whoever wants a result fetches all that it is made of.
     data = [n if d in dims else target.sg_data[d] for d, n in enumerate(partial.shape)]
@@ -266,7 +266,7 @@ def reduce_across(
     running = element_type(own[0].type)
     fetched = convert_layout(team, own, partial.shape, running, partial.layout, wanted)
     reduced = [team.insert(TileReduceOp(kind, part, dims)) for part in fetched]
-    return [narrowed(team, part, element) for part in reduced]
+    return [team.narrowed(part, element) for part in reduced]
 
 
 @record(frozen=True)
@@ -298,7 +298,8 @@ def _combined(
     groups: dict[tuple[int, ...], list[SSAValue]] = {}
     for part, turn in zip(parts, product(*map(range, owned))):
         left = tuple(0 if dim in dims else i for dim, i in enumerate(turn))
-        groups.setdefault(left, []).append(widened(team, kind, part))
+        wide = sums_run_in(kind, vector_type(part).element_type)
+        groups.setdefault(left, []).append(team.widened(part, wide))
     # Parts are of one shape: combined element by element, and then reduced once.
     joined = [combine(team, kind, group) for group in groups.values()]
     return [team.insert(TileReduceOp(kind, part, dims)) for part in joined]
@@ -311,20 +312,3 @@ def combine(team: Subgroups, kind: str, values: Sequence[SSAValue]) -> SSAValue:
     for each in rest:
         found = team.insert(operation(found, each))
     return found
-
-
-def widened(team: Subgroups, kind: str, value: SSAValue) -> SSAValue:
-    """A vector in the type its sums run in: those of f16 and bf16 run in f32."""
-    type_ = vector_type(value)
-    wide = sums_run_in(kind, type_.element_type)
-    if wide == type_.element_type:
-        return value
-    return team.insert(arith.ExtfOp(value, VectorType(wide, type_.get_shape())))
-
-
-def narrowed(team: Subgroups, value: SSAValue, element: Attribute) -> SSAValue:
-    """Undo `widened`, once everything is combined."""
-    type_ = vector_type(value)
-    if type_.element_type == element:
-        return value
-    return team.insert(arith.TruncfOp(value, VectorType(element, type_.get_shape())))

@@ -262,13 +262,7 @@ class ChunkedExchange:
 
     def _condition(self, piece: Sequence[_Range]) -> SSAValue | None:
         """Whether a piece is in the chunk; None: always."""
-        tests = [test for each in piece for test in each.tests]
-        if not tests:
-            return None
-        found, *rest = tests
-        for test in rest:
-            found = self._team.insert(arith.AndiOp(found, test))
-        return found
+        return self._team.conjunction(*[test for each in piece for test in each.tests])
 
     # Memory -------------------------------------------------------------------------
 

@@ -39,7 +39,6 @@ from xetl.transforms.legalize_vectors.shapes import (
     as_matrix,
     cast,
     compared,
-    conjunction,
     matrix_shape,
     places_along,
     spread,
@@ -392,7 +391,7 @@ def _transfer(b: Builder, op: transfers.Transfer, shape: tuple[int, ...]) -> Win
         first = b.insert(vector.BroadcastOp(op.indices[dim], places.type))
         places = b.insert(arith.AddiOp(first, places))
         inside = compared(b, "ult", places, layout.sizes[dim])
-        mask = conjunction(b, mask, spread(b, inside, matrix))
+        mask = b.conjunction(mask, spread(b, inside, matrix))
     strides = tuple(0 if dim is None else layout.strides[dim] for dim in dims)
     offset = offset_of(b, layout, op.indices)
     return Window(layout.memory, offset, shape, strides, mask)

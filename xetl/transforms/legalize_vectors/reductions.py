@@ -47,16 +47,12 @@ def reduced(b: Builder, value: SSAValue, kind: str, dims: Sequence[int]) -> SSAV
         return b.insert(TileReduceOp(kind, matrix, [1]))
     inner = prod(shape[dim] for dim in gone if dim > end - 1)
     sums = sums_run_in(kind, element) if inner > 1 else element
-    if sums != element:  # one rounding, whatever the number of steps
-        value = b.insert(arith.ExtfOp(value, VectorType(sums, list(shape))))
+    value = b.widened(value, sums)  # one rounding, whatever the number of steps
     kept = [dim for dim in range(len(shape)) if dim not in outer]
     value = _over_leading(b, permuted(b, value, [*outer, *kept]), kind, len(outer))
     if inner > 1:
         value = b.insert(TileReduceOp(kind, cast(b, value, (rest, inner)), [1]))
-    if sums != element:
-        narrow = VectorType(element, list(shape_of(value.type)))
-        value = b.insert(arith.TruncfOp(value, narrow))
-    return value
+    return b.narrowed(value, element)
 
 
 def _over_leading(b: Builder, value: SSAValue, kind: str, count: int) -> SSAValue:

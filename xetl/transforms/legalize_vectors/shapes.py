@@ -141,11 +141,6 @@ def compared(b: Builder, predicate: str, places: SSAValue, bound: Index) -> SSAV
     return b.insert(arith.CmpiOp(predicate, places, limit))
 
 
-def conjunction(b: Builder, one: SSAValue | None, other: SSAValue) -> SSAValue:
-    """Elements for which both hold; None holds for all."""
-    return other if one is None else b.insert(arith.AndiOp(one, other))
-
-
 def all_of(b: Builder, mask: SSAValue | None, shape: tuple[int, int]) -> SSAValue:
     """A mask of a matrix; None: of all its elements."""
     return b.constant(1, VectorType(i1, list(shape))) if mask is None else mask
@@ -160,7 +155,7 @@ def _mask(b: Builder, op: vector.CreateMaskOp | vector.ConstantMaskOp) -> Values
         if isinstance(bound, int) and bound >= shape[dim]:
             continue
         inside = compared(b, "slt", places_along(b, shape, dim), bound)
-        whole = conjunction(b, whole, spread(b, inside, matrix))
+        whole = b.conjunction(whole, spread(b, inside, matrix))
     return [cast(b, all_of(b, whole, matrix), shape)]
 
 

@@ -170,16 +170,6 @@ class Emitter(Builder):
         pair = self.index(left), self.index(right)
         return self.shared(predicate, pair, lambda: arith.CmpiOp(predicate, *pair))
 
-    def conjunction(self, *conditions: SSAValue | None) -> SSAValue | None:
-        """Whether all conditions hold; None, here and there: always."""
-        found: SSAValue | None = None
-        for each in conditions:
-            if found is None or each is found:
-                found = each
-            elif each is not None:
-                found = self.pure(arith.AndiOp, found, each)
-        return found
-
 
 def _block(value: SSAValue) -> Block:
     """Where a value is defined."""

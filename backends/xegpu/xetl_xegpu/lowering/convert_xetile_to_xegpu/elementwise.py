@@ -147,24 +147,6 @@ def _step(c: Converter, op: vector.StepOp) -> None:
     c.set_fragments(op.result, parts)
 
 
-def widened(c: Converter, value: SSAValue, element: Attribute) -> SSAValue:
-    """A fragment of floats in a wider type; as it is if it has it already."""
-    type_ = value.type
-    if element_type(type_) == element:
-        return value
-    assert is_vector(type_)
-    return c.emit.insert(arith.ExtfOp(value, vector_of(element, *type_.get_shape())))
-
-
-def narrowed(c: Converter, value: SSAValue, element: Attribute) -> SSAValue:
-    """Undo `widened`: one rounding."""
-    type_ = value.type
-    if element_type(type_) == element:
-        return value
-    assert is_vector(type_)
-    return c.emit.insert(arith.TruncfOp(value, vector_of(element, *type_.get_shape())))
-
-
 def rounded(c: Converter, part: SSAValue) -> SSAValue:
     """A fragment of f32 to the nearest tf32, ties to even."""
     short = with_element(part.type, FloatTF32Type())
@@ -179,7 +161,7 @@ def _truncf(c: Converter, op: arith.TruncfOp) -> None:
     parts = list(c.fragments(op.source).parts)
     wide = vector_type(parts[0]).element_type
     if wide != f32:
-        parts = [narrowed(c, part, f32) for part in parts]
+        parts = [c.emit.narrowed(part, f32) for part in parts]
     c.set_fragments(op.result, [rounded(c, part) for part in parts])
 
 

@@ -20,7 +20,6 @@ from xetl.dialects.upstream.elementwise import bit_width, is_float
 from xetl.dialects.xetile import TileMmaOp
 from xetl_xegpu.dialect import DpasOp
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.conversion import Converter, Rule
-from xetl_xegpu.lowering.convert_xetile_to_xegpu.elementwise import narrowed, widened
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import (
     LANES,
     Fragments,
@@ -142,9 +141,9 @@ def _product(
         types = [vector_of(sums, h, p.grid.width) for h in p.grid.heights()]
         addend = [c.emit.constant(0, type_) for type_ in types]
     else:
-        addend = [widened(c, part, sums) for part in addend]
+        addend = [c.emit.widened(part, sums) for part in addend]
     found = _RULES[kind](c, p, addend)
-    return [narrowed(c, part, element) for part in found]
+    return [c.emit.narrowed(part, element) for part in found]
 
 
 def _matrix(c: Converter, p: Product, addend: Sequence[SSAValue]) -> list[SSAValue]:
@@ -376,10 +375,10 @@ def _bf16x3(c: Converter, p: Product, addend: Sequence[SSAValue]) -> list[SSAVal
 
 def _halves(c: Converter, side: Fragments) -> tuple[Fragments, Fragments]:
     """An f32 as the bf16 nearest to it, and that of what is left."""
-    high = [narrowed(c, part, bf16) for part in side.parts]
-    back = [widened(c, part, f32) for part in high]
+    high = [c.emit.narrowed(part, bf16) for part in side.parts]
+    back = [c.emit.widened(part, f32) for part in high]
     rest = [c.emit.insert(arith.SubfOp(*pair)) for pair in zip(side.parts, back)]
-    low = [narrowed(c, part, bf16) for part in rest]
+    low = [c.emit.narrowed(part, bf16) for part in rest]
     return Fragments(side.shape, bf16, high), Fragments(side.shape, bf16, low)
 
 

@@ -23,7 +23,6 @@ from xetl.dialects.reduction_kinds import (
 from xetl.dialects.upstream import arith, vector
 from xetl.dialects.xetile import TileBroadcastOp, TileReduceOp, TileScanOp
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.conversion import Converter, Rule
-from xetl_xegpu.lowering.convert_xetile_to_xegpu.elementwise import narrowed, widened
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import (
     LANES,
     Fragments,
@@ -76,13 +75,13 @@ def reduced(
     """
     grid, element = source.grid, source.element
     sums = sums_run_in(kind, element)
-    parts = [widened(c, part, sums) for part in source.parts]
+    parts = [c.emit.widened(part, sums) for part in source.parts]
     found = Fragments((grid.rows, grid.columns), sums, parts)
     if 0 in dims:
         found = _along_rows(c, kind, found)
     if 1 in dims:
         found = _along_columns(c, kind, found)
-    narrow = [narrowed(c, part, element) for part in found.parts]
+    narrow = [c.emit.narrowed(part, element) for part in found.parts]
     return Fragments(found.shape, element, narrow)
 
 
@@ -212,9 +211,9 @@ def _over_matrices(
     found: list[list[SSAValue]] = []
     for where in wheres:
         parts = rearranged(c, *shape, element, where)
-        found.append([widened(c, part, sums) for part in parts])
+        found.append([c.emit.widened(part, sums) for part in parts])
     whole = [combined(c, kind, each) for each in zip(*found)]
-    parts = [narrowed(c, part, element) for part in whole]
+    parts = [c.emit.narrowed(part, element) for part in whole]
     return Fragments(shape, element, parts)
 
 
@@ -240,13 +239,13 @@ def _tile_broadcast(c: Converter, op: TileBroadcastOp) -> None:
 def _scan(c: Converter, op: TileScanOp) -> None:
     source, kind = c.fragments(op.source), op.kind.data
     sums = sums_run_in(kind, source.element)
-    wide = [widened(c, part, sums) for part in source.parts]
+    wide = [c.emit.widened(part, sums) for part in source.parts]
     pieces = Fragments(source.shape, sums, wide)
     scan = _down if op.dim == 0 else _right
     lines = scan(c, kind, pieces)
     grid, element = source.grid, vector_type(op.result).element_type
     parts = assembled(c, grid, sums, lambda row, group: lines[row, group])
-    c.set_fragments(op.result, [narrowed(c, part, element) for part in parts])
+    c.set_fragments(op.result, [c.emit.narrowed(part, element) for part in parts])
 
 
 def _down(

@@ -147,9 +147,7 @@ def _places(
 
 
 def _holds(c: Converter, tests: Sequence[tuple[SSAValue, int]]) -> SSAValue:
-    found = c.emit.conjunction(*[c.emit.compare("eq", *pair) for pair in tests])
-    assert found is not None
-    return found
+    return c.emit.both(*[c.emit.compare("eq", *pair) for pair in tests])
 
 
 def _extract_somewhere(

@@ -237,8 +237,8 @@ def multi_reduction(lanes: Lanes, op: vector.MultiReductionOp) -> None:
     others = [_widened(lanes, kind, piece) for piece in lanes.pieces(op.acc)]
     pieces = recut(lanes, pieces, [length_of(piece) for piece in others])
     pieces = [_combined(lanes, kind, a, b) for a, b in zip(pieces, others)]
-    types = lanes.layout(op.result).types
-    lanes.hold(op.result, *[_narrowed(lanes, p, t) for p, t in zip(pieces, types)])
+    element = lanes.layout(op.result).element
+    lanes.hold(op.result, *[lanes.narrowed(piece, element) for piece in pieces])
 
 
 def _combined(lanes: Lanes, kind: str, left: SSAValue, right: SSAValue) -> SSAValue:
@@ -264,15 +264,7 @@ def _in_lane(lanes: Lanes, kind: str, pieces: Sequence[SSAValue]) -> SSAValue:
 
 
 def _widened(lanes: Lanes, kind: str, piece: SSAValue) -> SSAValue:
-    element = element_type(piece.type)
-    wide = sums_run_in(kind, element)
-    if wide == element:
-        return piece
-    return lanes.insert(arith.ExtfOp(piece, with_element(piece.type, wide)))
-
-
-def _narrowed(lanes: Lanes, piece: SSAValue, type_: Attribute) -> SSAValue:
-    return piece if piece.type == type_ else lanes.insert(arith.TruncfOp(piece, type_))
+    return lanes.widened(piece, sums_run_in(kind, element_type(piece.type)))
 
 
 _DEPTH_BITS = 256
