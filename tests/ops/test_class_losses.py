@@ -34,5 +34,31 @@ def test_nll_loss(rows: int, reduction: str, weighted: bool) -> None:
     _close(ops.nll_loss(x, target, **options), wanted)
 
 
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("name", ["nll_loss", "cross_entropy"])
+def test_classes_out_of_range_of_images(
+    name: str, reduction: str, weighted: bool
+) -> None:
+    """The classes are the second dimension: columns are added up."""
+    make = torch.Generator().manual_seed(1)
+    x = torch.randn(2, 19, 5, 7, generator=make).log_softmax(1)
+    target = torch.randint(19, (2, 5, 7), generator=make)
+    weight = torch.rand(19, generator=make) if weighted else None
+    options: dict[str, Any] = {"weight": weight, "reduction": reduction}
+    ignored, outside = target.clone(), target.clone()
+    ignored[:, ::2], outside[:, ::2] = -100, 19
+    outside[:, 2] = -1
+    theirs, ours = getattr(torch.nn.functional, name), getattr(ops, name)
+    one, two, three = (x.clone().requires_grad_() for _ in range(3))
+    wanted = theirs(one, ignored, **options)
+    wanted.sum().backward()
+    for each, labels in ((two, ignored), (three, outside)):
+        found = ours(each, labels, **options)
+        _close(found, wanted)
+        found.sum().backward()
+        _close(each.grad, one.grad)
+
+
 def _close(found: Any, wanted: Any) -> None:
     torch.testing.assert_close(found, wanted, equal_nan=True)

@@ -135,12 +135,13 @@ def nll_columns(
     place, column = [number, first], first + xetile.arange(WIDTH)
     label = xetile.load_tile(xetile.init_tile(labels, place, (1, WIDTH)))
     label = label.reshape((WIDTH,))
+    source = matrix(x, number)
     # Outside of the classes nothing is read: 0. Behind the columns nothing is stored.
-    count = xetile.where(label == ignore, 0.0, 1.0).to(ACC)
+    counts = (label != ignore) & (label >= 0) & (label < source.shape[0])
+    count = xetile.where(counts, 1.0, 0.0).to(ACC)
     if weight is not None:
         picked = xetile.load_gather(xetile.init_tile(weight, [label]))
         count = count * picked.to(ACC)
-    source = matrix(x, number)
     picked = xetile.load_gather(xetile.init_tile(source, [label, column])).to(ACC)
     loss = xetile.where(count == 0, 0.0, -picked * count)
     put(loss[None, :], losses, place)
