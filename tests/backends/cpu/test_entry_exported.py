@@ -10,11 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.runtime.hostile_arrays import RIGHT, SIZE, WRONG, Foreign
 from xetl import xetile
 from xetl.errors import LaunchError
 from xetl.runtime.shortcuts import Shortcuts
 from xetl.xetile import Array, constexpr
+
+pytest.importorskip("torch")  # whose arrays are among the hostile ones
+
+from tests.runtime.hostile_arrays import RIGHT, SIZE, WRONG, Foreign
 
 
 class Exporter:
