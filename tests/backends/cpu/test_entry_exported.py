@@ -107,7 +107,10 @@ def test_arrays_are_looked_at_after_code_of_python_has_run() -> None:
 
 def test_kernels_may_be_launched_when_an_array_is_asked() -> None:
     x, y, z = (np.ones(SIZE, np.float32) for _ in range(3))
-    inner = lambda: doubled[1](x, Exporter(z), SIZE)  # noqa: E731
+
+    def inner() -> None:
+        doubled[1](x, Exporter(z), SIZE)
+
     for _ in range(4):
         y[:] = z[:] = 0
         doubled[1](Exporter(x, inner), Exporter(y, inner), SIZE)
@@ -118,7 +121,10 @@ def test_kernels_may_be_launched_when_an_array_is_asked() -> None:
 def test_a_tensor_with_a_derivative_is_refused_though_others_are_launched() -> None:
     torch = pytest.importorskip("torch")
     x, y = torch.ones(SIZE), np.ones(SIZE, np.float32)
-    inner = lambda: doubled[1](x, Exporter(y), SIZE)  # noqa: E731
+
+    def inner() -> None:
+        doubled[1](x, Exporter(y), SIZE)
+
     for _ in range(3):
         doubled[1](x, Exporter(y, inner), SIZE)
     with pytest.raises(LaunchError, match="gradient"):
