@@ -46,8 +46,10 @@ def _clamp(init: InitTileOp) -> None:
     unknown = [dim for dim, each in enumerate(offsets) if not is_non_negative(each)]
     unknown = [dim for dim in unknown if multiple_of(offsets[dim], shape[dim])]
     unknown = [dim for dim in unknown if is_non_negative(sizes[dim])]
+    if not unknown:
+        return
     moved = dims_moved(init.result, lambda step: constant_index(step) != 0)
-    if not unknown or moved is None:
+    if moved is None:
         return
     for dim in set(unknown) - moved:
         offsets[dim] = _clamped(offsets[dim], sizes[dim], shape[dim], init)
