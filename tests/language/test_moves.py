@@ -49,13 +49,80 @@ def test_joining_and_splitting(backend: str) -> None:
     )
 
 
-@BOTH
-def test_interleave(backend: str) -> None:
-    a, b = matrix("f32", (3, 8)), matrix("f32", (3, 8), seed=1)
-    found = computed(
-        lambda a, b: xetile.interleave(a, b), a, b, "f32", backend, columns=16
-    )
-    np.testing.assert_array_equal(found, np.stack([a, b], -1).reshape(3, 16))
+def in_turn(a, b):
+    return np.stack([a, b], -1).reshape(a.shape[0], -1)
+
+
+@ALL
+@pytest.mark.parametrize("dtype", ["i1", "i8", "bf16", "f32", "f64"])
+@pytest.mark.parametrize("columns", [1, 3, 8, 33])
+def test_interleave(dtype: str, columns: int, backend: str) -> None:
+    a, b = matrix(dtype, (3, columns)), matrix(dtype, (3, columns), seed=1)
+    both = lambda a, b: xetile.interleave(a, b)  # noqa: E731
+    found = computed(both, a, b, dtype, backend, columns=2 * columns)
+    np.testing.assert_array_equal(found, in_turn(a, b))
+
+
+INTERLEAVES = {
+    "of columns": (
+        lambda a, b: xetile.interleave(a.T, b.T).T[:8],
+        lambda a, b: in_turn(a.T, b.T).T[:8],
+    ),
+    "of parts": (
+        lambda a, b: xetile.interleave(a[:, 1:17], b[:, 4:20])[:, 1:21],
+        lambda a, b: in_turn(a[:, 1:17], b[:, 4:20])[:, 1:21],
+    ),
+    "of interleaved": (
+        lambda a, b: xetile.interleave(xetile.interleave(a, b)[:, :20], b)[:, 20:],
+        lambda a, b: in_turn(in_turn(a, b)[:, :20], b)[:, 20:],
+    ),
+    "beside its columns": (
+        lambda a, b: xetile.interleave(a, b)[:, 20:] + a * b,
+        lambda a, b: in_turn(a, b)[:, 20:] + a * b,
+    ),
+}
+
+
+@ALL
+@pytest.mark.parametrize("name", INTERLEAVES)
+def test_interleave_in_other_places(name: str, backend: str) -> None:
+    function, meaning = INTERLEAVES[name]
+    a, b = matrix("f32", (8, 20)), matrix("f32", (8, 20), seed=1)
+    if name == "of columns":
+        a, b = a[:, :16], b[:, :16]
+    expected = meaning(a, b)
+    found = computed(function, a, b, "f32", backend, columns=expected.shape[1])
+    np.testing.assert_array_equal(found, expected)
+
+
+@xetile.kernel
+def rotated(X, Y, ROWS: constexpr, COLUMNS: constexpr):
+    """Pairs of neighbours as complex numbers, times i."""
+    at = [xetile.program_id(0) * ROWS, xetile.program_id(1) * COLUMNS]
+    v = xetile.load_tile(xetile.init_tile(X, at, (ROWS, COLUMNS)))
+    re, im = xetile.split(xetile.reshape(v, (ROWS * COLUMNS // 2, 2)))
+    both = xetile.reshape(xetile.interleave(-im, re), (ROWS, COLUMNS))
+    xetile.store_tile(both, xetile.init_tile(Y, at, (ROWS, COLUMNS)))
+
+
+@ALL
+@pytest.mark.parametrize("shape", [(1, 2048), (1, 36), (4, 64), (3, 10)])
+@pytest.mark.parametrize("width", [2602, 30])
+def test_complex_numbers_side_by_side(
+    width: int, shape: tuple[int, int], backend: str
+) -> None:
+    memory = matrix("f32", (6, width + 3))
+    x, y = memory[:, 1 : 1 + width], np.zeros_like(memory)[:, 3:]
+    if backend == "xegpu":
+        x, y = np.ascontiguousarray(x[:3]), np.ascontiguousarray(y[:3])
+    grid = -(-x.shape[0] // shape[0]), -(-width // shape[1])
+    rotated[grid](x, y, *shape, backend=backend)
+    np.testing.assert_array_equal(y, turned(x))
+
+
+def turned(x):
+    pairs = x.reshape(x.shape[0], -1, 2)
+    return np.stack([-pairs[..., 1], pairs[..., 0]], -1).reshape(x.shape)
 
 
 @ALL

@@ -394,3 +394,21 @@ def _sort(call: Call) -> Vector:
     dim = call.axis("axis", len(value.shape)) + 2 - len(value.shape)
     sort = xetile.TileSortOp(value.ssa, sort_dims=(dim,))
     return Vector(call.ctx.emit(sort), value.shape, value.dtype)
+
+
+@builds("interleave_rows")
+def _interleave_rows(call: Call) -> Vector:
+    a, b = call.vector("a"), call.vector("b")
+    rows, columns = a.shape
+    both = call.ctx.emit(vector.InterleaveOp(a.ssa, b.ssa))
+    return Vector(both, (rows, 2 * columns), a.dtype)
+
+
+@builds("every_second")
+def _every_second(call: Call) -> Vector:
+    value, first = call.vector("v"), call.value("first")
+    assert isinstance(first, int)
+    rows, columns = value.shape
+    shape = rows, columns // 2
+    part = vector.ExtractStridedSliceOp(value.ssa, (0, first), shape, (1, 2))
+    return Vector(call.ctx.emit(part), shape, value.dtype)

@@ -16,34 +16,17 @@ Source: K. E. Batcher, Sorting Networks and Their Applications, AFIPS 1968.
 
 from __future__ import annotations
 
-from math import prod
-
-from xdsl.dialects.builtin import (
-    IndexType,
-    IntegerAttr,
-    MemRefType,
-    ModuleOp,
-    NoneAttr,
-    StridedLayoutAttr,
-    StringAttr,
-    VectorType,
-    i1,
-    i32,
-    i64,
-)
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.dialects.builtin import IndexType, ModuleOp, VectorType, i32
+from xdsl.ir import SSAValue
 from xdsl.rewriter import Rewriter
 
 from xetl.dialects import xetile
-from xetl.dialects.base import Index, shape_of, vector_type
-from xetl.dialects.kernel_attributes import LEVEL, SUBGROUP, subgroups_along_axes
-from xetl.dialects.upstream import arith, func, gpu, memref, scf, vector
+from xetl.dialects.base import Index, shape_of
+from xetl.dialects.upstream import arith, scf, vector
 from xetl.dialects.walk import operations_in
 from xetl.ir.builder import Builder
 from xetl.ir.passes import Pass
-
-_SHARED = 3
-"""The memory space of shared local memory."""
+from xetl.transforms.exchange import Exchange, spread
 
 
 class ExpandSortsPass(Pass):
@@ -62,33 +45,24 @@ class _Network:
 
     Attributes:
         whole: the shape with an extent along ``dim`` that is a power of two.
-        memory: shared memory of this shape, for each subgroup that runs by itself.
+        memory: of this shape, through which elements go.
     """
 
     def __init__(self, op: xetile.TileSortOp) -> None:
         self.source, self.dim = op.source, op.dim
-        self.element = element = op.source_type.element_type
+        self.element = op.source_type.element_type
         self.shape = tuple(op.source_type.get_shape())
         self.steps = (self.shape[self.dim] - 1).bit_length()
         self.whole = tuple(
             1 << self.steps if n == self.dim else extent
             for n, extent in enumerate(self.shape)
         )
-        self.build = build = Builder.before(op)
-        rows, columns = self.whole
-        teams = _subgroup_count(op)
-        self._first_row: Index = 0
-        if teams > 1:  # each of them sorts what is its own
-            self._first_row = build.times(build.insert(gpu.SubgroupIdOp()), rows)
-        space = IntegerAttr(_SHARED, i64)
-        count = teams * rows * columns
-        type_ = MemRefType(element, [teams * rows, columns], NoneAttr(), space)
-        self.memory = build.insert(memref.AllocOp([], [], type_))
-        flat = MemRefType(element, [count], StridedLayoutAttr([1], 0), space)
-        cast = memref.ReinterpretCastOp(self.memory, [0], [count], [1], flat)
-        self._flat = build.insert(cast)
-        self._numbers = self._line(self.dim, i32)
-        self._others = self._line(1 - self.dim, IndexType())
+        self.build = Builder.before(op)
+        self.memory = Exchange(op, self.element, self.whole)
+        self._others = self.memory.line(1 - self.dim)
+        numbers = self.memory.line(self.dim)
+        type_ = VectorType(i32, shape_of(numbers.type))
+        self._numbers = self.build.insert(arith.IndexCastOp(numbers, type_))
 
     def sorted(self) -> SSAValue:
         """The operations; returns the result."""
@@ -104,8 +78,8 @@ class _Network:
         key = outer.results[0]
         if self.whole == self.shape:
             return key
-        self._store(build, key, self.whole)
-        return self._load(build, self.shape)
+        self.memory.store(build, key)
+        return self.memory.load(build, self.shape)
 
     def _padded(self) -> SSAValue:
         """The source, and the largest number behind its elements."""
@@ -113,9 +87,9 @@ class _Network:
             return self.source
         most = 2 ** (31 if self.element == i32 else 63) - 1
         type_ = VectorType(self.element, self.whole)
-        self._store(self.build, self.build.constant(most, type_), self.whole)
-        self._store(self.build, self.source, self.shape)
-        return self._load(self.build, self.whole)
+        self.memory.store(self.build, self.build.constant(most, type_))
+        self.memory.store(self.build, self.source)
+        return self.memory.load(self.build, self.whole)
 
     def _step(
         self, build: Builder, key: SSAValue, merge: SSAValue, half: SSAValue
@@ -124,26 +98,18 @@ class _Network:
         distance = build.pure(arith.ShliOp, 1, build.minus(merge, half))
         far = self._everywhere(build, distance)
         place = build.insert(arith.XoriOp(self._numbers, far))
-        self._store(build, key, self.whole)
-        other = self._gather(build, place)
+        self.memory.store(build, key)
+        along = VectorType(IndexType(), shape_of(place.type))
+        place = build.insert(arith.IndexCastOp(place, along))
+        places = (self._others, place) if self.dim else (place, self._others)
+        other = self.memory.gather(build, *places)
         run = self._everywhere(build, build.pure(arith.ShliOp, 2, merge))
         falls, is_upper = self._has(build, run), self._has(build, far)
         smaller = build.insert(arith.XoriOp(falls, is_upper))
         most = build.insert(arith.MaxsiOp(key, other))
         least = build.insert(arith.MinsiOp(key, other))
-        wide = self._spread(build, smaller, 1 - self.dim)
+        wide = spread(build, smaller, self.whole)
         return build.insert(arith.SelectOp(wide, most, least))
-
-    # Numbers along the dim ------------------------------------------------------------
-
-    def _line(self, dim: int, element: Attribute) -> SSAValue:
-        """0, 1, 2, ... along a dim."""
-        extent, build = self.whole[dim], self.build
-        line = build.insert(vector.StepOp(VectorType(IndexType(), [extent])))
-        if element != IndexType():
-            line = build.insert(arith.IndexCastOp(line, VectorType(element, [extent])))
-        shape = [extent, 1] if dim == 0 else [1, extent]
-        return build.insert(vector.ShapeCastOp(line, VectorType(element, shape)))
 
     def _everywhere(self, build: Builder, number: Index) -> SSAValue:
         narrow = build.insert(arith.IndexCastOp(build.index(number), i32))
@@ -154,62 +120,3 @@ class _Network:
         found = build.insert(arith.AndiOp(self._numbers, bit))
         none = build.constant(0, self._numbers.type)
         return build.insert(arith.CmpiOp("ne", found, none))
-
-    def _spread(self, build: Builder, value: SSAValue, dim: int) -> SSAValue:
-        """A row or a column, repeated along the other dim."""
-        whole = VectorType(vector_type(value).element_type, self.whole)
-        if value.type == whole:
-            return value
-        return build.insert(xetile.TileBroadcastOp(value, whole, broadcast_dims=(dim,)))
-
-    # Shared memory --------------------------------------------------------------------
-
-    def _tile(self, build: Builder, shape: tuple[int, ...]) -> SSAValue:
-        encoding = xetile.TileAttr(memory_space=_SHARED)
-        type_ = xetile.TileType(shape, self.element, encoding)
-        return build.insert(xetile.InitTileOp(self.memory, [self._first_row, 0], type_))
-
-    def _store(self, build: Builder, value: SSAValue, shape: tuple[int, ...]) -> None:
-        build.add(xetile.StoreTileOp(value, self._tile(build, shape)))
-        build.add(gpu.BarrierOp())
-
-    def _load(self, build: Builder, shape: tuple[int, ...]) -> SSAValue:
-        found = build.insert(xetile.LoadTileOp(self._tile(build, shape)))
-        build.add(gpu.BarrierOp())
-        return found
-
-    def _gather(self, build: Builder, place: SSAValue) -> SSAValue:
-        """The element at ``place`` along the dim, for each."""
-        along = build.insert(
-            arith.IndexCastOp(place, VectorType(IndexType(), shape_of(place.type)))
-        )
-        row, column = (self._others, along) if self.dim else (along, self._others)
-        line = VectorType(IndexType(), shape_of(row.type))
-        pitch = build.constant(self.whole[1], line)
-        row = build.insert(arith.MuliOp(row, pitch))
-        ends = [self._spread(build, row, 1), self._spread(build, column, 0)]
-        type_ = xetile.TileType(
-            self.whole,
-            self.element,
-            xetile.TileAttr(memory_space=_SHARED, scattered=True),
-        )
-        indices = build.insert(arith.AddiOp(*ends))
-        first = build.times(self._first_row, self.whole[1])
-        if isinstance(first, SSAValue):
-            wide = vector.BroadcastOp(first, vector_type(indices))
-            indices = build.insert(arith.AddiOp(indices, build.insert(wide)))
-        tile = build.insert(xetile.InitTileOp(self._flat, [], type_, indices=indices))
-        everything = build.constant(1, VectorType(i1, self.whole))
-        found = build.insert(xetile.LoadGatherOp(tile, everything))
-        build.add(gpu.BarrierOp())
-        return found
-
-
-def _subgroup_count(op: Operation) -> int:
-    """How many subgroups run this code, each by itself: 1 of a workgroup's kernel."""
-    kernel: Operation | None = op
-    while kernel is not None and not isinstance(kernel, gpu.FuncOp | func.FuncOp):
-        kernel = kernel.parent_op()
-    if kernel is None or kernel.attributes.get(LEVEL) != StringAttr(SUBGROUP):
-        return 1
-    return prod(subgroups_along_axes(kernel))

@@ -86,8 +86,16 @@ def _from_elements(op: Any) -> Function:
 
 
 def _extract_strided_slice(op: Any) -> Unary:
-    part = tuple(slice(at, at + n) for at, n in zip(op.offsets, op.sizes))
+    part = tuple(
+        slice(at, at + n * step, step)
+        for at, n, step in zip(op.offsets, op.sizes, op.strides)
+    )
     return lambda source: source[part]
+
+
+def _interleave(op: Any) -> Function:
+    shape = shape_of(op.result.type)
+    return lambda lhs, rhs: np.stack([lhs, rhs], -1).reshape(shape)
 
 
 def _insert_strided_slice(op: Any) -> Function:
@@ -356,6 +364,7 @@ MEANINGS: dict[str, Meaning] = {
     "vector.from_elements": _from_elements,
     "vector.extract_strided_slice": _extract_strided_slice,
     "vector.insert_strided_slice": _insert_strided_slice,
+    "vector.interleave": _interleave,
     "vector.shuffle": _shuffle,
     "vector.create_mask": _create_mask,
     "vector.constant_mask": _constant_mask,

@@ -153,3 +153,30 @@ def test_the_report_says_so() -> None:
     assert "operands: b is computed once, before the programs run" in report
     assert "brgemm: the loop over k is one batch-reduce GEMM" in report
     assert "packing: b is packed once, before the programs run" in report
+
+
+@xetile.kernel
+def of_nibbles(A, Q, C, BM: constexpr, BN: constexpr, BK: constexpr):
+    m, n = xetile.program_id(0) * BM, xetile.program_id(1) * BN
+    acc = xetile.zeros((BM, BN), f32)
+    for k in range(0, A.shape[1], BK):
+        q = xetile.load_tile(xetile.init_tile(Q, [k // 2, n], (BK // 2, BN)))
+        both = xetile.interleave((q & 15).T, (q >> 4).T).T
+        a = xetile.load_tile(xetile.init_tile(A, [m, k], (BM, BK)))
+        acc = xetile.tile_mma(a, both.to(A.dtype) - 8, acc)
+    xetile.store_tile(acc, xetile.init_tile(C, [m, n], (BM, BN)))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, ml_dtypes.bfloat16])
+def test_numbers_of_four_bits_are_unpacked_ahead(dtype: Any) -> None:
+    rng = np.random.default_rng(0)
+    a = small_integers(rng, 70, 64).astype(dtype)
+    q = rng.integers(0, 256, (32, 75), np.uint8)
+    b = np.stack([q & 15, q >> 4], 1).reshape(64, 75).astype(np.float32) - 8
+    c = np.zeros((70, 75), np.float32)
+    sizes = {"BM": 32, "BN": 48, "BK": 32}
+    of_nibbles[-(-70 // 32), -(-75 // 48)](a, q, c, **sizes)
+    np.testing.assert_array_equal(c, a.astype(np.float32) @ b)
+    report = str(of_nibbles.explain(a, q, c, **sizes))
+    assert "b is computed once, before the programs run" in report
+    assert "the loop over k is one batch-reduce GEMM" in report

@@ -93,7 +93,7 @@ def _check_inside(
 class ExtractStridedSliceOp(
     XetlOp, name="vector.extract_strided_slice", traits=[Pure()]
 ):
-    """``sizes`` elements from ``offsets`` on; all strides are 1."""
+    """``sizes`` elements from ``offsets`` on, ``strides`` apart (1 in MLIR)."""
 
     source = operand_def(VectorType)
     offset_list = prop_def(ArrayAttr, prop_name="offsets")
@@ -108,6 +108,7 @@ class ExtractStridedSliceOp(
         source: Value,
         offsets: Sequence[int],
         sizes: Sequence[int],
+        strides: Sequence[int] | None = None,
         **common: Unpack[Common],
     ) -> None:
         type_ = vector_type(source)
@@ -116,7 +117,7 @@ class ExtractStridedSliceOp(
             *(source, VectorType(type_.element_type, shape)),
             offset_list=int_array(offsets),
             size_list=int_array(sizes),
-            stride_list=int_array([1] * len(sizes)),
+            stride_list=int_array(strides or [1] * len(sizes)),
             **common,
         )
 
@@ -130,11 +131,17 @@ class ExtractStridedSliceOp(
         """The extents of the slice, in the leading dimensions."""
         return _tuple(self.size_list)
 
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """How far apart its elements are, in the leading dimensions."""
+        return _tuple(self.stride_list)
+
     def verify_(self) -> None:
         """Check that the slice lies inside and gives the result."""
         type_ = vector_type(self.source)
-        _check_inside(type_, self.offsets, self.sizes)
-        check(set(_tuple(self.stride_list)) <= {1}, "strides must be 1")
+        check(min(self.strides) > 0, "strides must be positive")
+        taken = [step * (n - 1) + 1 for n, step in zip(self.sizes, self.strides)]
+        _check_inside(type_, self.offsets, taken)
         shape = [*self.sizes, *type_.get_shape()[len(self.sizes) :]]
         expected = VectorType(type_.element_type, shape)
         if self.result.type != expected:

@@ -1,7 +1,8 @@
 """Operations that move elements within vectors.
 
-They are made of others, and go through shared memory and two barriers: all subgroups
-must reach them, and the kernel must not be written at subgroup level.
+Most are made of others, and go through shared memory and two barriers: all subgroups
+must reach them, and the kernel must not be written at subgroup level. `interleave` and
+`split` do so on devices.
 """
 
 from __future__ import annotations
@@ -9,16 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from xetl.language.dtypes import i8
-from xetl.language.operation import composite
+from xetl.language.operation import composite, operation
 from xetl.language.ops.program import barrier, static_assert
-from xetl.language.ops.tiles import (
-    init_tile,
-    load_gather,
-    load_tile,
-    slm,
-    store_scatter,
-    store_tile,
-)
+from xetl.language.ops.tiles import init_tile, load_gather, load_tile, slm, store_tile
 from xetl.language.ops.vectors import arange, reshape
 
 if TYPE_CHECKING:
@@ -160,21 +154,25 @@ def cat(a: Vector, b: Vector, axis: int = 0) -> Vector:
     return both if a.ndim == 2 else reshape(both, shape[1])
 
 
+@operation
+def interleave_rows(a: Vector, b: Vector) -> Vector:
+    """`interleave` of two matrices of one shape and dtype."""
+    ...
+
+
+@operation
+def every_second(v: Vector, first: int) -> Vector:
+    """The columns ``first``, ``first + 2``, ... of a matrix."""
+    ...
+
+
 @composite
 def interleave(a: Vector, b: Vector) -> Vector:
     """The elements of ``a`` and ``b`` in turn along the last axis: a0 b0 a1 b1 ..."""
     static_assert(a.shape == b.shape, "`interleave`: the shapes differ")
     static_assert(a.dtype == b.dtype, f"`interleave` of {a.dtype} and {b.dtype}")
-    one, other = storable(as_matrix(a)), storable(as_matrix(b))
-    rows, columns = one.shape
-    memory = slm((rows, 2 * columns), one.dtype)
-    row, even = along(rows, 0), along(columns, 1) * 2
-    store_scatter(one, None, init_tile(memory, [row, even]))
-    store_scatter(other, None, init_tile(memory, [row, even + 1]))
-    barrier()
-    both = load_tile(init_tile(memory, [0, 0], (rows, 2 * columns))).to(a.dtype)
-    barrier()
-    return both if a.ndim == 2 else reshape(both, 2 * columns)
+    both = interleave_rows(as_matrix(a), as_matrix(b))
+    return both if a.ndim == 2 else reshape(both, 2 * a.shape[0])
 
 
 @composite
@@ -190,8 +188,11 @@ def join(a: Vector, b: Vector) -> Vector:
 @composite
 def split(v: Vector) -> tuple[Vector, Vector]:
     """The two columns of a matrix of shape (n, 2), each of rank 1."""
-    static_assert(v.ndim == 2 and v.shape[1] == 2, "`split` takes a shape (n, 2)")
+    static_assert(
+        v.ndim == 2 and v.shape[1] == 2,
+        f"`split` takes a shape (n, 2), not {v.shape}: `reshape(v, (n, 2))` before it",
+    )
     n = v.shape[0]
-    row, even = reshape(v, (1, 2 * n)), along(n, 1) * 2
-    one, other = exchanged(memory_for(row), row, (even, even + 1), 1)
+    row = reshape(v, (1, 2 * n))
+    one, other = every_second(row, 0), every_second(row, 1)
     return reshape(one, n), reshape(other, n)

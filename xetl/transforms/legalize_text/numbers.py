@@ -103,14 +103,13 @@ def _deinterleave(b: Builder, op: vector.DeinterleaveOp) -> Values:
     half = op.results[0].type
     assert is_vector(half)
     shape = half.get_shape()
-    pairs = VectorType(half.element_type, [*shape, 2])
-    whole = b.insert(vector.ShapeCastOp(op.source, pairs))
-    found: list[SSAValue] = []
-    for place in (0, 1):
-        offsets = [0] * len(shape) + [place]
-        part = vector.ExtractStridedSliceOp(whole, offsets, [*shape, 1])
-        found.append(b.insert(vector.ShapeCastOp(b.insert(part), half)))
-    return [*found]
+    outer = len(shape) - 1
+    strides, first = [1] * outer + [2], [0] * outer
+    parts = [
+        vector.ExtractStridedSliceOp(op.source, [*first, n], shape, strides)
+        for n in (0, 1)
+    ]
+    return [b.insert(part) for part in parts]
 
 
 def _outerproduct(b: Builder, op: vector.OuterproductOp) -> Values:

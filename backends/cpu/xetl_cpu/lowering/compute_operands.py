@@ -59,6 +59,8 @@ from xetl_cpu.microkernels.blocking import SKINNY_ROWS
 
 _COMPUTING = (
     vector.BroadcastOp,
+    vector.ExtractStridedSliceOp,
+    vector.InterleaveOp,
     vector.ShapeCastOp,
     vector.StepOp,
     TileBroadcastOp,

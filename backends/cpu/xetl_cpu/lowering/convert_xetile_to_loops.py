@@ -36,6 +36,7 @@ from xetl.ir.passes import Pass
 from xetl.transforms.diagnostics import remark
 from xetl_cpu.dialect import BarrierOp, BrgemmTileOp, FibersOp, LogOp
 from xetl_cpu.lowering.loops import evaluate as evaluate  # enters its rules
+from xetl_cpu.lowering.loops import moves as moves  # the same
 from xetl_cpu.lowering.loops.carried import adjacent_dims
 from xetl_cpu.lowering.loops.control import lower_for, lower_if, lower_while
 from xetl_cpu.lowering.loops.materialization import (

@@ -120,6 +120,7 @@ _COST = {"arith.divf": 4, "math.sqrt": 5, "math.rsqrt": 8}
 _FREE = (vector.BroadcastOp, vector.StepOp)
 _VIEWS = (xetile.TileBroadcastOp, xetile.TileConvLayoutOp, xetile.TileTransposeOp)
 _LOADS = (xetile.LoadTileOp, xetile.LoadGatherOp)
+_MOVES = (vector.InterleaveOp, vector.ExtractStridedSliceOp)
 
 
 @dataclass(frozen=True)
@@ -222,7 +223,8 @@ def _is_computed_where_read(op: Operation) -> bool:
         return False
     if isinstance(op, vector.ShapeCastOp):
         return is_coordinate_swap(op)
-    return isinstance(op, (*_FREE, *_VIEWS, *_LOADS)) or is_elementwise(op)
+    places = *_FREE, *_VIEWS, *_LOADS, *_MOVES
+    return isinstance(op, places) or is_elementwise(op)
 
 
 def _is_computed_column(op: Operation) -> bool:
@@ -285,7 +287,7 @@ def _goes_down(op: Operation) -> bool:
 def _moves_elements(op: Operation) -> bool:
     if isinstance(op, vector.ShapeCastOp):
         return shape_of(op.operands[0]) != shape_of(op.results[0])
-    return isinstance(op, xetile.LoadGatherOp)
+    return isinstance(op, (xetile.LoadGatherOp, *_MOVES))
 
 
 def _loads_numbers(op: Operation) -> bool:

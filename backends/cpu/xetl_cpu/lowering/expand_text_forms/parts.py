@@ -119,7 +119,7 @@ def _extract_strided_slice(op: vector.ExtractStridedSliceOp) -> None:
     shape, offsets = _shape(op.source), op.offsets
     steps = list(_strides(op))
     steps += [1] * (len(shape) - len(steps))
-    if len(shape) <= 2 and set(steps) == {1}:
+    if len(shape) <= 2:
         return
     w = Builder.before(op)
     strides = [a * b for a, b in zip(row_major(shape), steps)]

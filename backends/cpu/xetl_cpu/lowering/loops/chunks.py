@@ -178,7 +178,7 @@ def _over_chunks(
             ev.limits["body"] = build.minimum(ev.limits.get("body", far), far)
         else:
             lead = whole_steps(build, build.plus(first, step - 1), step)
-    elif not (ev.limits and _only_moves(nest.loop)):
+    elif ev.is_aligned or not (ev.limits and _only_moves(nest.loop)):
         lead = 0
     else:
         ev.shifted = isinstance(lead, SSAValue)

@@ -86,20 +86,6 @@ def _shape_cast(ev: Evaluator, op: Operation, at: At) -> SSAValue:
     raise InternalError(f"a reshape from {old} to {new} has no buffer")
 
 
-def _slice(ev: Evaluator, op: vector.ExtractStridedSliceOp, at: At) -> SSAValue:
-    """The same elements, further down and to the right."""
-    offsets = op.offsets
-    if vector_type(op.source).get_num_dims() == 1:
-        offsets = (0, *offsets)
-    down, right = (*offsets, 0)[:2]
-    row, col = ev.nest.plus(at.row, down), ev.nest.plus(at.col, right)
-    # The loop without masks ends where loads at its own column do, not further right.
-    whole, ev.whole = ev.whole, ev.whole and right == 0
-    found = ev.eval(op.source, at.moved(row, col))
-    ev.whole = whole
-    return found
-
-
 def _tile_broadcast(ev: Evaluator, op: Operation, at: At) -> SSAValue:
     """A dimension of size 1 is read at 0 only."""
     (source,) = op.operands
@@ -182,7 +168,6 @@ _RULES: dict[type[Operation], Rule] = {
     vector.BroadcastOp: _broadcast,
     vector.StepOp: _step,
     vector.ShapeCastOp: _shape_cast,
-    vector.ExtractStridedSliceOp: _slice,
     xetile.TileTransposeOp: lambda ev, op, at: ev.eval(op.operands[0], at.transposed()),
     xetile.TileConvLayoutOp: lambda ev, op, at: ev.eval(op.operands[0], at),
     xetile.TileBroadcastOp: _tile_broadcast,

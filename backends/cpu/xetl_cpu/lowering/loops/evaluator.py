@@ -50,7 +50,8 @@ class Evaluator:
     ``loads``: those that are done. ``stop``: where stores end, if before their end.
     ``ended``: loads that have a limit. ``outside``: loads that are past theirs.
     ``inside``: tiles that must lie inside their matrices, instead of limits.
-    ``shifted``: chunks do not start at multiples of the lanes.
+    ``shifted``: chunks do not start at multiples of the lanes; ``is_aligned``: they
+    must. ``multiples``: of columns that follow from those of the nest.
     """
 
     state: State
@@ -65,6 +66,8 @@ class Evaluator:
     outside: Collection[Operation] = ()
     inside: dict[object, TileAt] | None = None
     shifted: bool = False
+    is_aligned: bool = False
+    multiples: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
 
     def eval(self, value: SSAValue, at: At) -> SSAValue:
         """The elements ``at`` of a vector value; a scalar is itself."""
@@ -282,11 +285,16 @@ class Evaluator:
         """True for a load of lanes that are known to be inside of the matrix."""
         if not (tile.is_inside and tile.matrix.is_contiguous()):
             return False
-        if at.col is self.nest.inner and not self.shifted:
-            first: int | None = 0  # of all chunks one may be the last
-        else:
-            first = at.col if isinstance(at.col, int) else constant_index(at.col)
+        first = self.multiple_of(at.col)
         return first is not None and (first | tile.shape[1]) % at.lanes == 0
+
+    def multiple_of(self, col: Index) -> int | None:
+        """What divides a column, 0 of the first one; None: nobody knows."""
+        if col is self.nest.inner and not self.shifted:
+            return self.state.lanes
+        if isinstance(col, SSAValue) and col in self.multiples:
+            return self.multiples[col]
+        return col if isinstance(col, int) else constant_index(col)
 
     def row_limit(self, matrix: Matrix, row: Index) -> Index:
         """Columns of a row that exist: none for a row outside the matrix."""

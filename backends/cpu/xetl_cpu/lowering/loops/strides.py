@@ -19,6 +19,7 @@ from xetl.dialects.upstream import arith, memref, scf, vector
 from xetl.dialects.xetile import TileBroadcastOp
 from xetl.ir.builder import Builder
 from xetl_cpu.lowering.loops.evaluator import Evaluator
+from xetl_cpu.lowering.loops.moves import each_nth
 from xetl_cpu.lowering.loops.nest import COLUMNS, At, lane_numbers, splat
 from xetl_cpu.lowering.loops.runs import (
     is_flat,
@@ -157,7 +158,7 @@ def _every_nth(
         return _backwards(build, build.insert(vector.LoadOp(tile.memref, [last], wide)))
     places = [build.index(build.plus(first, n * lanes)) for n in range(step)]
     parts = [build.insert(vector.LoadOp(tile.memref, [n], wide)) for n in places]
-    return _each_nth(build, parts, lanes, offset)
+    return each_nth(build, parts, lanes, offset)
 
 
 def row_of_any_stride(
@@ -391,23 +392,6 @@ def step_of(value: SSAValue) -> tuple[int, int]:
 def _backwards(build: Builder, value: SSAValue) -> SSAValue:
     (lanes,) = vector_type(value).get_shape()
     return build.insert(vector.ShuffleOp(value, value, mask=[*reversed(range(lanes))]))
-
-
-def _each_nth(
-    build: Builder, parts: list[SSAValue], lanes: int, offset: int
-) -> SSAValue:
-    """From ``offset`` on, an element each of as many as there are ``parts``."""
-    step, found = len(parts), parts[0]
-    for number, part in enumerate(parts[1:], 1):
-        order = [-1] * lanes  # of the two: later parts bring the rest
-        for lane in range(lanes):
-            source, place = divmod(lane * step + offset, lanes)
-            if source == number:
-                order[lane] = lanes + place
-            elif source < number:
-                order[lane] = place if number == 1 else lane
-        found = build.insert(vector.ShuffleOp(found, part, mask=order))
-    return found
 
 
 def _as_index(build: Builder, value: SSAValue) -> Index:

@@ -211,10 +211,12 @@ def _with(dest: Fragments, value: Fragments | SSAValue, place: Sequence[int]) ->
 def _extract_slice(c: Converter, op: vector.ExtractStridedSliceOp) -> None:
     source = c.fragments(op.source)
     missing = len(source.shape) - len(op.offsets)
-    offsets = [*op.offsets, *[0] * missing]
+    offsets, steps = [*op.offsets, *[0] * missing], [*op.strides, *[1] * missing]
 
     def find(index: list[int]) -> Origin:
-        there = [first + place for first, place in zip(offsets, index)]
+        there = [
+            first + step * place for first, step, place in zip(offsets, steps, index)
+        ]
         return element_at(source, there)
 
     give_built(c, op.result, find)

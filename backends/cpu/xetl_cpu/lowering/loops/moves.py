@@ -1,0 +1,156 @@
+"""Elements at other places: a part of a row, and those of two rows in turn.
+
+Before: ``%r = vector.interleave %a, %b``, read from column %c on
+After:  the same columns from %c / 2 on of %a and of %b, and a shuffle
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import gcd
+
+from xdsl.ir import SSAValue
+
+from xetl.dialects.base import Index, element_type, row_type
+from xetl.dialects.upstream import arith, vector
+from xetl.ir.builder import Builder
+from xetl_cpu.lowering.loops.evaluator import RULES, Evaluator
+from xetl_cpu.lowering.loops.nest import COLUMNS, At
+from xetl_cpu.lowering.loops.state import shape_of
+
+
+def _interleave(ev: Evaluator, op: vector.InterleaveOp, at: At) -> SSAValue:
+    """Half as many elements of each side; of one column those whose turn it is."""
+    build, lanes, multiple = ev.place(at), at.lanes, ev.multiple_of(at.col)
+    half = _place(ev, at.col, ("half",), lambda b, col: b.divided(col, 2))
+    if lanes == 1 or at.axis != COLUMNS:
+        sides = [ev.eval(side, at.moved(at.row, half)) for side in op.operands]
+        turn = ev.nest.at(at.col)
+        is_first = turn.compare("eq", turn.remainder(at.col, 2), 0)
+        return build.insert(arith.SelectOp(is_first, *sides))
+    if multiple is None or multiple % 2:
+        return _one_by_one(ev, op.result, at)
+    ev.is_aligned = True
+    if isinstance(half, SSAValue):
+        ev.multiples[half] = multiple // 2
+    there = At(at.row, half, COLUMNS, lanes // 2)
+    sides = [_columns(ev, side, there, 0, (2, 1)) for side in op.operands]
+    if lanes == 2:
+        return build.insert(_from_elements(sides))
+    order = [n // 2 + n % 2 * lanes // 2 for n in range(lanes)]
+    return build.insert(vector.ShuffleOp(*sides, mask=order))
+
+
+def _slice(ev: Evaluator, op: vector.ExtractStridedSliceOp, at: At) -> SSAValue:
+    """All elements between the first and the last, of which each n-th is taken."""
+    (top, left), (down, step) = (0, *op.offsets)[-2:], (1, *op.strides)[-2:]
+    lanes, build = at.lanes, ev.place(at)
+
+    def place(index: Index, step: int, first: int) -> Index:
+        key = "part", step, first
+        return _place(ev, index, key, lambda b, n: b.plus(b.times(n, step), first))
+
+    row = place(at.row, down, top)
+    if lanes == 1 or (at.axis != COLUMNS and down == 1):
+        return ev.eval(op.source, at.moved(row, place(at.col, step, left)))
+    if at.axis != COLUMNS:
+        return _one_by_one(ev, op.result, at)
+    base, parts = left - left % step, list[SSAValue]()
+    last = -(-shape_of(op.source)[1] // lanes) * lanes - lanes
+    multiple = ev.multiple_of(at.col)
+    for first in range(base, base + step * lanes, lanes):
+        col = place(at.col, step, first)
+        if shape_of(op.result)[1] % lanes and first > base:
+            # Past the end is nothing to be read, not even as any value.
+            col = _place(ev, col, ("last", last), lambda b, n: b.minimum(n, last))
+        elif multiple is not None and isinstance(col, SSAValue):
+            ev.multiples[col] = gcd(multiple * step, first)
+        there = At(row, col, COLUMNS, lanes)
+        parts.append(_columns(ev, op.source, there, base, (1, step)))
+    return each_nth(build, parts, lanes, left % step)
+
+
+def each_nth(
+    build: Builder, parts: Sequence[SSAValue], lanes: int, offset: int
+) -> SSAValue:
+    """From ``offset`` on, an element each of as many as there are ``parts``."""
+    step, found = len(parts), parts[0]
+    for number, part in enumerate(parts[1:], 1):
+        order = [-1] * lanes  # of the two: later parts bring the rest
+        for lane in range(lanes):
+            source, place = divmod(lane * step + offset, lanes)
+            if source == number:
+                order[lane] = lanes + place
+            elif source < number:
+                order[lane] = place if number == 1 else lane
+        found = build.insert(vector.ShuffleOp(found, part, mask=order))
+    return found
+
+
+def _place(
+    ev: Evaluator,
+    index: Index,
+    key: tuple[object, ...],
+    make: Callable[[Builder, Index], Index],
+) -> Index:
+    """A row or column that follows from one of the nest, computed once."""
+    level = ev.nest.level(index)
+    if isinstance(index, int):
+        return make(ev.nest.places[0], index)
+    known = (*key, id(index))
+    if known not in ev.memo:
+        ev.memo[known] = ev.nest.places[level].index(make(ev.nest.places[level], index))
+        ev.nest.levels.setdefault(ev.memo[known], level)
+    return ev.memo[known]
+
+
+def _columns(
+    ev: Evaluator, value: SSAValue, at: At, base: int, ratio: tuple[int, int]
+) -> SSAValue:
+    """Elements of a source, of which ``base`` is at the result's column 0.
+
+    ``ratio``: columns of the result to those of the source. Where loads end and start
+    is noted for the result.
+    """
+    limits, starts = ev.limits, ev.starts
+    ev.limits, ev.starts = {}, {}
+    found = ev.eval(value, at)
+    row, first, (times, by) = ev.nest.at(at.row), ev.nest.places[0], ratio
+    for key, limit in ev.limits.items():
+        room = row.times(row.minus(limit, base), times)
+        if by > 1:  # divided as a number without sign
+            room = row.divided(row.maximum(room, 0), by)
+        limits["moved", base, ratio, key] = room
+    for key, start in ev.starts.items():
+        before = first.times(first.maximum(first.minus(start, base), 0), times)
+        starts["moved", base, ratio, key] = first.ceil_divided(before, by)
+    ev.limits, ev.starts = limits, starts
+    return found
+
+
+def _one_by_one(ev: Evaluator, value: SSAValue, at: At) -> SSAValue:
+    """Lanes whose sources lie apart; past the end the last one is repeated."""
+    dim = 1 if at.axis == COLUMNS else 0
+    start, most, found = (
+        (at.row, at.col)[dim],
+        shape_of(value)[dim] - 1,
+        list[SSAValue](),
+    )
+
+    def lane(n: int) -> Index:
+        key = "lane", n, most
+        return _place(ev, start, key, lambda b, i: b.minimum(b.plus(i, n), most))
+
+    for each in map(lane, range(at.lanes)):
+        row, col = (at.row, each) if dim else (each, at.col)
+        found.append(ev.eval(value, At(row, col, COLUMNS, 1)))
+    return ev.place(at).insert(_from_elements(found))
+
+
+def _from_elements(elements: Sequence[SSAValue]) -> vector.FromElementsOp:
+    type_ = row_type(element_type(elements[0].type), len(elements))
+    return vector.FromElementsOp(elements, type_)
+
+
+RULES[vector.InterleaveOp] = _interleave
+RULES[vector.ExtractStridedSliceOp] = _slice
