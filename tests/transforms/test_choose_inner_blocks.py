@@ -18,7 +18,6 @@ from xetl.errors import LaunchError
 from xetl.frontend import build_module
 from xetl.language.dtypes import BY_NAME
 from xetl.language.signature import ArrayParam, Signature
-from xetl.transforms.cancel_packs import CancelPacksPass
 from xetl.transforms.choose_inner_blocks import ChooseInnerBlocksPass
 from xetl.transforms.diagnostics import collect_remarks
 from xetl.transforms.stages import StageError, check_stage
@@ -29,7 +28,7 @@ PACKS = ("xetile.tile_pack", "xetile.tile_unpack")
 
 
 def passes(device="pvc"):
-    return [ChooseInnerBlocksPass(device), CancelPacksPass()]
+    return [ChooseInnerBlocksPass(device)]
 
 
 def is_blocked(name: str, module: ModuleOp) -> None:
