@@ -15,9 +15,9 @@ from xdsl.dialects.builtin import ModuleOp
 
 from xetl.backend import Artifact, BackendBase
 from xetl.diagnostics import Dump, refuse_deep_nesting, report_map_conflicts
+from xetl.dialects.base import operations_in
 from xetl.dialects.kernel_attributes import mark_stage
 from xetl.dialects.upstream import func, gpu
-from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import AssertOp
 from xetl.errors import LaunchError, did_you_mean
 from xetl.frames import may_be_stepped

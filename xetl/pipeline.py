@@ -14,9 +14,9 @@ from xdsl.utils.exceptions import VerifyException
 
 from xetl.backend import BackendBase
 from xetl.devices import DEVICES
+from xetl.dialects.base import operations_in
 from xetl.dialects.kernel_attributes import stage_of
 from xetl.dialects.upstream.gpu import BarrierOp
-from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import AssertOp, BreakpointOp
 from xetl.errors import InternalError, IRError
 from xetl.imports import import_whole

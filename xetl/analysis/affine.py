@@ -10,8 +10,7 @@ from typing import TypeAlias
 
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
-from xetl.dialects.base import Index
-from xetl.dialects.memref_layout import constant_index
+from xetl.dialects.base import Index, constant_index
 from xetl.dialects.upstream import arith, gpu, index, memref, scf
 
 _NEVER_NEGATIVE = (

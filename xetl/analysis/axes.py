@@ -14,8 +14,7 @@ from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
 from xetl.analysis.control_flow import carried_together
 from xetl.devices import Block
-from xetl.dialects.base import int_array, vector_type
-from xetl.dialects.kinds_of_types import Vector, is_vector
+from xetl.dialects.base import Vector, int_array, is_vector, vector_type
 from xetl.dialects.upstream import vector
 from xetl.dialects.xetile import TileType, UpdateTileOffsetOp
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
-from xetl.dialects.memref_layout import constant_index
+from xetl.dialects.base import constant_index
 from xetl.dialects.upstream import arith, scf
 
 

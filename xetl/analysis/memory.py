@@ -17,11 +17,9 @@ from xdsl.traits import (
 )
 
 from xetl.analysis.control_flow import sources
-from xetl.dialects.base import ints_of
+from xetl.dialects.base import ints_of, is_memref, operations_in
 from xetl.dialects.kernel_attributes import ALIAS_GROUPS
-from xetl.dialects.kinds_of_types import is_memref
 from xetl.dialects.upstream import arith, func, gpu, memref, scf
-from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import InitTileOp, TileType
 
 Root: TypeAlias = SSAValue | None

@@ -12,8 +12,7 @@ from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from xetl.analysis.affine import divisor_of
-from xetl.dialects.base import Index
-from xetl.dialects.memref_layout import constant_index
+from xetl.dialects.base import Index, constant_index
 from xetl.dialects.upstream import arith, gpu, scf
 
 

@@ -35,7 +35,7 @@ from xetl.codegen.types import (
     repeated,
     scalar_type,
 )
-from xetl.dialects.kinds_of_types import is_dense, is_vector
+from xetl.dialects.base import is_dense, is_vector
 from xetl.dialects.literals import splat_value
 from xetl.dialects.upstream import arith
 

@@ -11,10 +11,10 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xetl.codegen.arith import extreme, in_f32
 from xetl.codegen.emitter import EmitTable, Emitter, Strided, constant, multiply
 from xetl.codegen.types import I1, I8, I32, Value, byte_width, ll, memory_type
+from xetl.dialects.base import operations_in
 from xetl.dialects.memref_layout import strides_of
 from xetl.dialects.reduction_kinds import ON_INTEGERS, normalize_kind
 from xetl.dialects.upstream import memref, vector
-from xetl.dialects.walk import operations_in
 from xetl.errors import InternalError
 
 

@@ -11,10 +11,9 @@ from xetl.analysis.control_flow import constant_trips, yielded
 from xetl.codegen.emitter import EmitTable, Emitter, Strided, is_constant
 from xetl.codegen.memref import ACCESSES, accessed, compute_rows, refine
 from xetl.codegen.types import Value, append_blocks, ll
-from xetl.dialects.base import memref_type
-from xetl.dialects.memref_layout import constant_index, strides_of
+from xetl.dialects.base import constant_index, memref_type, operations_in
+from xetl.dialects.memref_layout import strides_of
 from xetl.dialects.upstream import arith, scf
-from xetl.dialects.walk import operations_in
 
 
 def _for(em: Emitter, op: scf.ForOp) -> None:

@@ -17,8 +17,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute
 
-from xetl.dialects.base import element_type
-from xetl.dialects.kinds_of_types import integer_width, is_vector
+from xetl.dialects.base import element_type, integer_width, is_vector
 
 Block = ll.Block
 Builder = ll.IRBuilder

@@ -34,8 +34,7 @@ from xetl.codegen.types import (
     memory_type,
     repeated,
 )
-from xetl.dialects.base import ints_of
-from xetl.dialects.memref_layout import constant_index
+from xetl.dialects.base import constant_index, ints_of
 from xetl.dialects.reduction_kinds import ON_FLOATS, ON_INTEGERS, SUMS
 from xetl.dialects.upstream import arith, vector
 

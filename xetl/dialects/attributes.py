@@ -18,8 +18,7 @@ from xdsl.ir import Attribute, ParametrizedAttribute, TypeAttribute
 from xdsl.irdl import param_def
 from xdsl.utils.exceptions import VerifyException
 
-from .base import check
-from .kinds_of_types import is_integer_attr
+from .base import check, is_integer_attr
 
 if TYPE_CHECKING:
     from xdsl.parser import AttrParser

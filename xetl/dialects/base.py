@@ -1,27 +1,33 @@
-"""What operations share: types of values, checks, lists, attribute dictionaries."""
+"""What operations share: types of values, checks, lists, attribute dictionaries.
+
+Its tests of xDSL's generic types can be followed by type checkers: `isinstance` leaves
+their parameters unknown.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar, cast, overload
 
+from typing_extensions import TypeIs
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
+    AnyFloat,
     ArrayAttr,
     DenseArrayBase,
+    DenseIntOrFPElementsAttr,
     FloatTF32Type,
     IndexType,
     IntegerAttr,
+    IntegerType,
     MemRefType,
     VectorType,
     i64,
 )
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.irdl import IRDLOperation
 from xdsl.utils.exceptions import VerifyException
-
-from .kinds_of_types import is_memref, is_vector
 
 if TYPE_CHECKING:
     from xdsl.parser import Parser, UnresolvedOperand
@@ -285,3 +291,94 @@ def resolve_indices(
 ) -> list[SSAValue]:
     """Resolve operands that are all ``index``."""
     return [parser.resolve_operand(o, IndexType()) for o in operands]
+
+
+Vector: TypeAlias = VectorType[Attribute]
+MemRef: TypeAlias = MemRefType[Attribute]
+AnyInteger: TypeAlias = IntegerAttr[IntegerType | IndexType]
+Dense: TypeAlias = DenseIntOrFPElementsAttr[IntegerType | IndexType | AnyFloat]
+
+
+def is_vector(found: object) -> TypeIs[Vector]:
+    """Whether this is a vector type."""
+    return isinstance(found, VectorType)
+
+
+def is_memref(found: object) -> TypeIs[MemRef]:
+    """Whether this is a memref type of known rank."""
+    return isinstance(found, MemRefType)
+
+
+def is_integer_attr(found: object) -> TypeIs[AnyInteger]:
+    """Whether this is an integer or index constant."""
+    return isinstance(found, IntegerAttr)
+
+
+def is_dense(found: object) -> TypeIs[Dense]:
+    """Whether this is a dense constant."""
+    return isinstance(found, DenseIntOrFPElementsAttr)
+
+
+def is_array(found: object) -> TypeIs[ArrayAttr[Attribute]]:
+    """Whether this is an array attribute."""
+    return isinstance(found, ArrayAttr)
+
+
+def integer_width(found: object) -> int | None:
+    """Bits of an integer type; None for anything else, index too."""
+    return found.bitwidth if isinstance(found, IntegerType) else None
+
+
+_T = TypeVar("_T", bound=Operation)
+
+
+def operations_in(root: Operation | Region | Block, *kinds: type[_T]) -> list[_T]:
+    """All operations of these classes, ``root`` among them, in the order of the text.
+
+    The list is made at once: what a pass changes meanwhile does not count. Passes look
+    so often that it shows: no generator for each level of nesting, as xDSL's `walk`.
+    """
+    found: list[_T] = []
+    wanted: dict[type, bool] = {}
+
+    def visit(op: Operation | None) -> None:
+        while op is not None:  # xDSL's iterator is an object with a method more
+            cls = type(op)
+            is_wanted = wanted.get(cls)
+            if is_wanted is None:
+                is_wanted = wanted[cls] = issubclass(cls, kinds)
+            if is_wanted:
+                found.append(cast("_T", op))
+            for region in op.regions:
+                for block in region.blocks:
+                    visit(block.first_op)
+            op = op.next_op if op is not root else None
+
+    if isinstance(root, Operation):
+        visit(root)
+    else:
+        for block in (root,) if isinstance(root, Block) else root.blocks:
+            visit(block.first_op)
+    return found
+
+
+_KEEP_THE_NUMBER = ("arith.index_cast", "arith.extsi", "index.casts")
+"""Casts of signed integers to wider ones; of constants no other can be met."""
+
+
+def constant_index(value: SSAValue | int) -> int | None:
+    """The number of a constant, of whatever dialect; None if it is not constant."""
+    if isinstance(value, int):
+        return value
+    owner = value.owner
+    while isinstance(owner, Operation) and owner.name in _KEEP_THE_NUMBER:
+        owner = owner.operands[0].owner
+    properties = getattr(owner, "properties", {})
+    attribute = properties.get("value")
+    return attribute.value.data if is_integer_attr(attribute) else None
+
+
+def known(value: Index) -> Index:
+    """The number of a constant, anything else as it is."""
+    number = constant_index(value)
+    return value if number is None else number

@@ -31,6 +31,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from .base import integer_width, is_memref, operations_in
 from .kernel_attributes import (
     ALIAS_GROUPS,
     ARG_NAMES,
@@ -43,10 +44,8 @@ from .kernel_attributes import (
     TEXT,
     WORKGROUP,
 )
-from .kinds_of_types import integer_width, is_memref
 from .memref_layout import memory_space_of, strides_of
 from .upstream import arith, func, gpu, memref
-from .walk import operations_in
 from .xetile import InitTileOp
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute
 
-from .kinds_of_types import Dense, Vector, is_dense, is_integer_attr, is_vector
+from .base import Dense, Vector, is_dense, is_integer_attr, is_vector
 
 if TYPE_CHECKING:
     from xdsl.printer import Printer

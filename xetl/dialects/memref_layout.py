@@ -13,17 +13,13 @@ from xdsl.dialects.builtin import (
     StridedLayoutAttr,
     UnregisteredAttr,
 )
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute
 from xdsl.ir.affine import AffineDimExpr
 
-from .base import Index
-from .kinds_of_types import is_integer_attr
+from .base import is_integer_attr
 
 ENDLESS = 1 << 62
 """The extent of an array whose length nobody said: masks say what is in it."""
-
-_KEEP_THE_NUMBER = ("arith.index_cast", "arith.extsi", "index.casts")
-"""Casts of signed integers to wider ones; of constants no other can be met."""
 
 
 _NAMED_SPACES = {
@@ -79,21 +75,3 @@ def has_static_layout(type_: MemRefType[Attribute]) -> bool:
     strides = strides_of(type_)
     known = strides is not None and None not in strides
     return known and DYNAMIC_INDEX not in type_.get_shape()
-
-
-def constant_index(value: SSAValue | int) -> int | None:
-    """The number of a constant, of whatever dialect; None if it is not constant."""
-    if isinstance(value, int):
-        return value
-    owner = value.owner
-    while isinstance(owner, Operation) and owner.name in _KEEP_THE_NUMBER:
-        owner = owner.operands[0].owner
-    properties = getattr(owner, "properties", {})
-    attribute = properties.get("value")
-    return attribute.value.data if is_integer_attr(attribute) else None
-
-
-def known(value: Index) -> Index:
-    """The number of a constant, anything else as it is."""
-    number = constant_index(value)
-    return value if number is None else number

@@ -63,7 +63,7 @@ from xdsl.parser import AttrParser, UnresolvedOperand
 from xdsl.utils.lexer import Span
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
-from xetl.dialects.kinds_of_types import is_integer_attr
+from xetl.dialects.base import is_integer_attr
 from xetl.dialects.reduction_kinds import CombiningKindAttr, normalize_kind
 from xetl.dialects.xetile.memory_ops import StoreScatterOp
 from xetl.dialects.xetile.syntax import MAP_SPELLINGS

@@ -15,11 +15,11 @@ from xdsl.utils.exceptions import ParseError, VerifyException
 
 from xetl.errors import IRError, suggest
 
+from .base import operations_in
 from .kernel_attributes import LEVEL, SUBGROUP, WORKGROUP
 from .parser import XetlParser, make_context
 from .upstream import cf, func, gpu
 from .verify import LocatedVerifyException, innermost, verify
-from .walk import operations_in
 from .xetile.used_maps import used_maps
 
 Function = gpu.FuncOp | func.FuncOp

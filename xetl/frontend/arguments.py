@@ -13,8 +13,8 @@ from typing import TypeAlias
 
 from xetl.errors import CompileError, did_you_mean
 from xetl.frontend.context import Context
-from xetl.frontend.scope import MISSING
 from xetl.frontend.types import (
+    MISSING,
     Array,
     Scalar,
     Shape,

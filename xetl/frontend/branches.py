@@ -29,10 +29,16 @@ from xetl.frontend.exits import (
     reach,
     stopped,
 )
-from xetl.frontend.scope import RETURNED, RUNNING, Binding, Exit, State, Tail, Unset
 from xetl.frontend.types import (
+    RETURNED,
+    RUNNING,
     Array,
+    Binding,
+    Exit,
     Scalar,
+    State,
+    Tail,
+    Unset,
     Value,
     is_constant,
     is_scalar,

@@ -19,10 +19,10 @@ from xetl.frontend.casts import extract, runtime
 from xetl.frontend.context import Context
 from xetl.frontend.expressions import as_text, escaped
 from xetl.frontend.operators import ADD, COMPARISONS, FLOORDIV, MOD, MUL, SUB
-from xetl.frontend.scope import Scope
 from xetl.frontend.types import (
     Array,
     Scalar,
+    Scope,
     Text,
     Tile,
     Value,

@@ -32,13 +32,16 @@ from xetl.frontend.context import MAX_INLINING, Context
 from xetl.frontend.exits import returned_value
 from xetl.frontend.expressions import expression, plain, starred
 from xetl.frontend.limits import check_call, check_count
-from xetl.frontend.scope import MISSING, Environment, Scope, Tail
 from xetl.frontend.source import Frame, FunctionNode, SourceFile, find_source
 from xetl.frontend.types import (
+    MISSING,
     Array,
     BoundMethod,
+    Environment,
     LocalFunction,
     Scalar,
+    Scope,
+    Tail,
     Value,
     Vector,
     describe,

@@ -14,10 +14,11 @@ from xdsl.ir import SSAValue
 from xetl.errors import CompileError
 from xetl.frontend.casts import runtime
 from xetl.frontend.context import Context
-from xetl.frontend.scope import Binding, Unset
 from xetl.frontend.types import (
+    Binding,
     Scalar,
     Tile,
+    Unset,
     Value,
     Vector,
     describe,

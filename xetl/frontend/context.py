@@ -16,13 +16,11 @@ from typing import TYPE_CHECKING, TypeVar
 from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc, IntAttr, StringAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from xetl.dialects.base import shape_of
-from xetl.dialects.kinds_of_types import is_memref
+from xetl.dialects.base import is_memref, shape_of
 from xetl.dialects.xetile import TileType
 from xetl.errors import COMPILE_ERRORS, CallFrame, CompileError, XetlError
-from xetl.frontend.scope import Scope, Tail
 from xetl.frontend.source import Frame
-from xetl.frontend.types import Value
+from xetl.frontend.types import Scope, Tail, Value
 from xetl.language.reads import Reads
 from xetl.records import record
 from xetl.settings import config

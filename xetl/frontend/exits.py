@@ -19,10 +19,14 @@ from xetl.errors import ControlFlowError
 from xetl.frontend.carrying import describe_kind, line_of
 from xetl.frontend.casts import index_constant, splat
 from xetl.frontend.context import Context
-from xetl.frontend.scope import CONTINUED, RETURNED, Binding, Exit, Tail
 from xetl.frontend.types import (
+    CONTINUED,
     I64,
+    RETURNED,
+    Binding,
+    Exit,
     Scalar,
+    Tail,
     Tile,
     Value,
     Vector,

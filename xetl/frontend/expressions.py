@@ -24,11 +24,11 @@ from xetl.frontend.casts import invert, minus
 from xetl.frontend.context import EXPRESSIONS, Context, ExpressionHandler, unsupported
 from xetl.frontend.limits import check_format
 from xetl.frontend.operators import BINARY, COMPARISONS
-from xetl.frontend.scope import Unset
 from xetl.frontend.types import (
     LocalFunction,
     Scalar,
     Text,
+    Unset,
     Value,
     Vector,
     describe,

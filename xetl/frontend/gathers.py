@@ -9,9 +9,8 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from xetl.dialects import xetile
-from xetl.dialects.base import Index, memref_type, vector_type
+from xetl.dialects.base import Index, is_vector, memref_type, vector_type
 from xetl.dialects.base import element_type as element_of
-from xetl.dialects.kinds_of_types import is_vector
 from xetl.dialects.upstream import arith, memref, vector
 from xetl.dialects.xetile import TileBroadcastOp, TileTransposeOp
 from xetl.dialects.xetile.types import SHARED

@@ -18,7 +18,6 @@ from xetl.errors import InternalError, XetlError
 from xetl.frontend.arrays import argument_type
 from xetl.frontend.calls import parameters_of_node
 from xetl.frontend.context import Context
-from xetl.frontend.scope import Environment, Scope, Tail
 from xetl.frontend.source import Frame, FunctionNode, find_source
 from xetl.frontend.types import (
     F64,
@@ -26,8 +25,11 @@ from xetl.frontend.types import (
     I64,
     INDEX,
     Array,
+    Environment,
     Extent,
     Scalar,
+    Scope,
+    Tail,
     Value,
     describe,
     element_type,

@@ -30,20 +30,18 @@ from xetl.frontend.context import (
 from xetl.frontend.exits import may_leave, reach, remap
 from xetl.frontend.expressions import argument, binary_operation, evaluate_defaults
 from xetl.frontend.limits import check_count
-from xetl.frontend.scope import (
+from xetl.frontend.types import (
     BROKEN,
     CONTINUED,
+    INDEX,
     RETURNED,
     RUNNING,
     Binding,
     Exit,
-    Tail,
-)
-from xetl.frontend.types import (
-    INDEX,
     LocalFunction,
     Range,
     Scalar,
+    Tail,
     Value,
     describe,
     items_of,

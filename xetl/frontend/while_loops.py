@@ -30,16 +30,17 @@ from xetl.frontend.exits import (
     remap,
     stopped,
 )
-from xetl.frontend.scope import (
+from xetl.frontend.types import (
     BROKEN,
     CONTINUED,
     RETURNED,
     RUNNING,
     Binding,
     Exit,
+    Scalar,
     Tail,
+    is_constant,
 )
-from xetl.frontend.types import Scalar, is_constant
 
 if TYPE_CHECKING:
     from xetl.frontend.statements import Counter

@@ -1,18 +1,29 @@
-"""The builder: it inserts operations at a point and folds arithmetic on indices.
+"""The base of our passes, and the builder they insert operations with.
 
-`upper_half` multiplies integers to twice their width.
+The builder folds arithmetic on indices; `upper_half` multiplies integers to twice
+their width.
 """
 
 from __future__ import annotations
 
+import re
+from abc import abstractmethod
 from collections.abc import Callable, Generator, Hashable, Iterable, Sequence
 from contextlib import contextmanager
 from functools import reduce
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from xdsl.dialects.builtin import IndexType, IntegerType, LocationAttr, UnknownLoc
+from xdsl.context import Context
+from xdsl.dialects.builtin import (
+    IndexType,
+    IntegerType,
+    LocationAttr,
+    ModuleOp,
+    UnknownLoc,
+)
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 
 from xetl.dialects.base import Index, element_type, with_element
@@ -350,3 +361,20 @@ def _of_64_bits(b: Builder, left: SSAValue, right: SSAValue, signed: bool) -> SS
         extra = b.insert(arith.SelectOp(negative, other, zero))
         high = b.insert(arith.SubiOp(high, extra))
     return high
+
+
+class Pass(ModulePass):
+    """A pass; ``FoldAddIntoMmaPass`` is called ``fold-add-into-mma``."""
+
+    def __init_subclass__(cls) -> None:
+        """Name the pass as its class."""
+        words = cls.__name__.removesuffix("Pass")
+        cls.name = re.sub("(?<=[a-z])(?=[A-Z])", "-", words).lower()
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Rewrite ``op`` in place, as xDSL asks for it: no pass of ours needs more."""
+        self.rewrite(op)
+
+    @abstractmethod
+    def rewrite(self, op: ModuleOp) -> None:
+        """Rewrite ``op`` in place."""

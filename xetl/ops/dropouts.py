@@ -17,6 +17,7 @@ from xetl.ops.activations import copied
 from xetl.ops.calling.batches import itself
 from xetl.ops.calling.calls import Launch
 from xetl.ops.calling.declarations import (
+    SUMS,
     ArrayLike,
     Call,
     Context,
@@ -26,7 +27,6 @@ from xetl.ops.calling.declarations import (
 )
 from xetl.ops.calling.declare import function, is_traced
 from xetl.ops.calling.options import plain
-from xetl.ops.calling.rules import SUMS
 from xetl.ops.calling.views import array_of, flat_view, floats, size_of
 from xetl.ops.matrices import put, take
 from xetl.runtime.call_site import at_caller

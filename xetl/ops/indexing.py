@@ -18,6 +18,7 @@ from xetl.ops.activations import copied
 from xetl.ops.calling.batches import View, as_line, as_row, chain, itself, split_batch
 from xetl.ops.calling.calls import Launch
 from xetl.ops.calling.declarations import (
+    SUMS,
     ArrayLike,
     Call,
     Context,
@@ -25,10 +26,10 @@ from xetl.ops.calling.declarations import (
     Step,
     result,
     temporary,
+    wrong_shape,
 )
 from xetl.ops.calling.declare import function
-from xetl.ops.calling.operands import Numbers
-from xetl.ops.calling.rules import SUMS, Shape, wrong_shape
+from xetl.ops.calling.operands import Numbers, Shape
 from xetl.ops.calling.views import (
     array_of,
     find_dim,

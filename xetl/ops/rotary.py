@@ -11,9 +11,16 @@ from typing import Any
 from xetl import xetile
 from xetl.language.ops import next_power_of_2
 from xetl.ops.calling.batches import View, itself
-from xetl.ops.calling.declarations import ArrayLike, Call, Context, Operand, result
+from xetl.ops.calling.declarations import (
+    SUMS,
+    ArrayLike,
+    Call,
+    Context,
+    Operand,
+    result,
+    wrong_shape,
+)
 from xetl.ops.calling.declare import function
-from xetl.ops.calling.rules import SUMS, wrong_shape
 from xetl.ops.calling.views import Shared, floats, no_wider, rows
 from xetl.ops.matrices import matrices, matrix, put, take
 from xetl.xetile import Array, constexpr

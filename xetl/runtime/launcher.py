@@ -9,14 +9,13 @@ compile if needed, check, launch (`LaunchedKernel.launch`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, TypeAlias, cast
+from typing import Any, Protocol, TypeAlias, cast
 
-from xetl.backend import Argument, ArrayView, Event, Place
-from xetl.errors import LaunchError, XetlError
-from xetl.runtime import interpret
+from xetl.backend import INTERPRETER, Argument, ArrayView, Event, Place
+from xetl.errors import LaunchError, XetlError, did_you_mean
 from xetl.runtime.arrays import locate
 from xetl.runtime.call_site import at_caller, errors_at_caller
 from xetl.runtime.executables import Loaded, Prepared
@@ -42,9 +41,16 @@ from xetl.runtime.tensors import (
     hide_from_dynamo,
     is_plain_tensor,
     is_tensor,
+    note_written,
     settle_dynamo,
+    stored_objects,
 )
 from xetl.settings import launch_state
+
+_CHECKS = ("oob", "uninit", "race")
+ALL_CHECKS = ",".join(_CHECKS)
+_INTERPRETED = {"backend": INTERPRETER, "queue": None}
+"""Of the launch that an interpretation is."""
 
 _MOST_LAUNCHERS = 256
 _Called: TypeAlias = Callable[..., Event | None]
@@ -192,7 +198,7 @@ class LaunchedKernel:
         self,
         *args: Any,
         grid: GridSpec | None = None,
-        check: str = interpret.ALL,
+        check: str = ALL_CHECKS,
         **keywords: Any,
     ) -> None:
         """Run in the interpreter, and look for what is wrong with the kernel.
@@ -210,13 +216,13 @@ class LaunchedKernel:
             CheckError: the first thing found; all arrays are as they were.
         """
         try:
-            checks = interpret.checks_of(check)
-            interpret.refuse_other_backend(keywords)
+            checks = _checks_of(check)
+            _refuse_other_backend(keywords)
             keywords = self._known(args, keywords)
             instead = self._no_grid("interpreted", "interpret(..., grid=...)")
             sizes = self._sizes(grid, args, keywords, instead)
-            wanted, _, found = self.prepare(args, {**keywords, **interpret.OPTIONS})
-            interpret.run_checked(found.loaded, sizes, wanted.args, checks)
+            wanted, _, found = self.prepare(args, {**keywords, **_INTERPRETED})
+            _run_with_checks(found.loaded, sizes, wanted.args, checks)
         except XetlError as error:
             raise at_caller(self._shown(error)) from None
 
@@ -404,3 +410,60 @@ hide_from_dynamo(
     LaunchedKernel.launch_anew,
 )
 may_be_native(Launcher)
+
+# What `kernel.interpret` adds to a launch ------------------------------------------
+
+
+class _CheckingExecutable(Protocol):
+    """The executable of the interpreter."""
+
+    def check(
+        self, grid: Grid, args: Sequence[Argument], checks: Collection[str]
+    ) -> None:
+        """Run on copies of the arrays, and keep what was written if all is well."""
+
+
+def _checks_of(check: object) -> frozenset[str]:
+    """The checks in ``"oob,race"``; none in an empty text.
+
+    Raises:
+        LaunchError: there is no such check.
+    """
+    if not isinstance(check, str):
+        problem = f"`check=` is a {type(check).__name__}, but must be a text"
+        help_ = f'write check="{ALL_CHECKS}", some of these, or ""'
+        raise LaunchError(problem, "X0817", help_)
+    names = [name.strip() for name in check.split(",") if name.strip()]
+    for name in names:
+        if name not in _CHECKS:
+            listed = ", ".join(f"`{each}`" for each in _CHECKS)
+            help_ = did_you_mean(name, _CHECKS) or f"the checks are {listed}"
+            raise LaunchError(f"there is no check called `{name}`", "X0817", help_)
+    return frozenset(names)
+
+
+def _refuse_other_backend(options: Mapping[str, Any]) -> None:
+    """Refuse ``backend="cpu"``: the interpreter is a backend itself."""
+    name = options.get("backend")
+    if name not in (None, INTERPRETER):
+        problem = f"`interpret` runs on backend `{INTERPRETER}`, not on `{name}`"
+        raise LaunchError(problem, "X0810", "leave out `backend=`")
+
+
+def _run_with_checks(
+    loaded: Loaded,
+    grid: Grid,
+    args: Sequence[Argument],
+    checks: Collection[str],
+) -> None:
+    """Run a kernel on the interpreter.
+
+    Without checks it is a launch. With checks the arrays are written only if all
+    programs have run and nothing was found.
+    """
+    executable = loaded.executable
+    note_written(stored_objects(args, loaded.stored))
+    if checks:
+        cast("_CheckingExecutable", executable).check(grid, args, checks)
+    else:
+        executable.launch(grid, args)

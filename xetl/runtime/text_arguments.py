@@ -18,7 +18,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute
 
 from xetl.backend import ArrayView
-from xetl.dialects.kinds_of_types import is_memref
+from xetl.dialects.base import is_memref
 from xetl.dialects.memref_layout import memory_space_of, strides_of
 from xetl.errors import LaunchError
 from xetl.language.dtypes import BY_NAME, DType

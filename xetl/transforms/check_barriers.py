@@ -18,15 +18,14 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Operation
 
-from xetl.dialects.base import ints_of
+from xetl.dialects.base import ints_of, operations_in
 from xetl.dialects.kernel_attributes import LEVEL, SUBGROUPS, WORKGROUP
 from xetl.dialects.upstream import func, gpu, memref, scf
-from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import AtomicRmwTileOp
 from xetl.dialects.xetile.used_maps import used_maps
 from xetl.errors import ControlFlowError, XetlError
 from xetl.imports import late
-from xetl.ir.passes import Pass
+from xetl.ir.builder import Pass
 from xetl.transforms.check_workgroup import functions_of, shared_bytes
 from xetl.transforms.diagnostics import DiagnosticEmitter, DiagnosticKind
 

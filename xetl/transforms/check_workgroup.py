@@ -19,16 +19,14 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from xetl.dialects import xetile
-from xetl.dialects.base import vector_type
-from xetl.dialects.kinds_of_types import is_memref
+from xetl.dialects.base import is_memref, operations_in, vector_type
 from xetl.dialects.memref_layout import memory_space_of
 from xetl.dialects.upstream import func, gpu, memref
 from xetl.dialects.upstream.elementwise import bit_width
-from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile.types import SHARED
 from xetl.dialects.xetile.used_maps import used_maps
 from xetl.errors import TileMapError, TileShapeError
-from xetl.ir.passes import Pass
+from xetl.ir.builder import Pass
 from xetl.language.distribution import Layout, problem_with, rounds
 from xetl.transforms.diagnostics import DiagnosticEmitter, DiagnosticKind, remark
 

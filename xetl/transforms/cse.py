@@ -21,7 +21,7 @@ from xdsl.rewriter import Rewriter
 from xdsl.traits import Commutative, IsolatedFromAbove
 
 from xetl.analysis.memory import is_pure
-from xetl.ir.passes import Pass
+from xetl.ir.builder import Pass
 
 
 class _Scope:

@@ -19,10 +19,9 @@ from typing import TypeVar
 from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc, ModuleOp
 from xdsl.ir import Attribute, Operation
 
+from xetl.dialects.base import is_vector, operations_in
 from xetl.dialects.kernel_attributes import ARG_NAMES, TEXT
-from xetl.dialects.kinds_of_types import is_vector
 from xetl.dialects.upstream import func, gpu
-from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import TileMmaOp, TileSortOp
 from xetl.errors import CallFrame, CompileError, IRError, TileMapWarning, XetlError
 from xetl.frames import at_frames, frame_at

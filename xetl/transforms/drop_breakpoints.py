@@ -15,9 +15,9 @@ from __future__ import annotations
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.rewriter import Rewriter
 
-from xetl.dialects.walk import operations_in
+from xetl.dialects.base import operations_in
 from xetl.dialects.xetile import AssertOp, BreakpointOp
-from xetl.ir.passes import Pass
+from xetl.ir.builder import Pass
 from xetl.transforms.diagnostics import remark
 
 

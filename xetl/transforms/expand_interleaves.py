@@ -20,11 +20,9 @@ from xdsl.dialects.builtin import ModuleOp, VectorType, i1, i8
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
-from xetl.dialects.base import shape_of, vector_type
+from xetl.dialects.base import operations_in, shape_of, vector_type
 from xetl.dialects.upstream import arith, vector
-from xetl.dialects.walk import operations_in
-from xetl.ir.builder import Builder
-from xetl.ir.passes import Pass
+from xetl.ir.builder import Builder, Pass
 from xetl.transforms.exchange import Exchange
 
 

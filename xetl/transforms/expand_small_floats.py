@@ -55,8 +55,7 @@ from xetl.dialects import xetile
 from xetl.dialects.base import element_type, vector_type, with_element
 from xetl.dialects.literals import wrap
 from xetl.dialects.upstream import arith, memref, vector
-from xetl.ir.builder import Builder
-from xetl.ir.passes import Pass
+from xetl.ir.builder import Builder, Pass
 from xetl.language.dtypes import DType
 from xetl.records import record
 from xetl.transforms.diagnostics import refusal

@@ -21,11 +21,9 @@ from xdsl.ir import SSAValue
 from xdsl.rewriter import Rewriter
 
 from xetl.dialects import xetile
-from xetl.dialects.base import Index, shape_of
+from xetl.dialects.base import Index, operations_in, shape_of
 from xetl.dialects.upstream import arith, scf, vector
-from xetl.dialects.walk import operations_in
-from xetl.ir.builder import Builder
-from xetl.ir.passes import Pass
+from xetl.ir.builder import Builder, Pass
 from xetl.transforms.exchange import Exchange, spread
 
 

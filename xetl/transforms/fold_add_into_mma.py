@@ -16,10 +16,10 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
+from xetl.dialects.base import operations_in
 from xetl.dialects.upstream import arith
-from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import TileMmaOp
-from xetl.ir.passes import Pass
+from xetl.ir.builder import Pass
 
 
 class FoldAddIntoMmaPass(Pass):

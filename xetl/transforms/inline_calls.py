@@ -19,9 +19,9 @@ from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc, ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
+from xetl.dialects.base import operations_in
 from xetl.dialects.upstream import func, gpu
-from xetl.dialects.walk import operations_in
-from xetl.ir.passes import Pass
+from xetl.ir.builder import Pass
 
 Function: TypeAlias = func.FuncOp | gpu.FuncOp
 _ENDS = func.ReturnOp | gpu.ReturnOp

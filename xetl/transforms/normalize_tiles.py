@@ -29,14 +29,11 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from xetl.analysis.axes import defined_by
 from xetl.dialects import xetile
-from xetl.dialects.base import Index, memref_type
+from xetl.dialects.base import Index, is_memref, memref_type, operations_in
 from xetl.dialects.kernel_attributes import LEVEL, SUBGROUP
-from xetl.dialects.kinds_of_types import is_memref
 from xetl.dialects.memref_layout import strides_of
 from xetl.dialects.upstream import func, gpu, memref
-from xetl.dialects.walk import operations_in
-from xetl.ir.builder import remade
-from xetl.ir.passes import Pass
+from xetl.ir.builder import Pass, remade
 from xetl.language.distribution import Layout
 from xetl.transforms.unblock_values import unblock, unblocked_tile
 

@@ -13,9 +13,9 @@ from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Operation
 from xdsl.utils.exceptions import VerifyException
 
+from xetl.dialects.base import operations_in
 from xetl.dialects.upstream import vector
 from xetl.dialects.verify import place_of
-from xetl.dialects.walk import operations_in
 from xetl.records import record
 
 Rule = Callable[[Operation], str | None]

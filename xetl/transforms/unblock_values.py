@@ -31,12 +31,11 @@ from xetl.analysis.axes import (
 )
 from xetl.analysis.control_flow import carried_together
 from xetl.dialects import xetile
-from xetl.dialects.base import dense_i64, vector_type
-from xetl.dialects.kinds_of_types import is_vector
+from xetl.dialects.base import dense_i64, is_vector, vector_type
 from xetl.dialects.literals import make_splat, splat_value
 from xetl.dialects.traits import is_elementwise
 from xetl.dialects.upstream import arith, scf, vector
-from xetl.ir.passes import Pass
+from xetl.ir.builder import Pass
 
 
 class UnblockValuesPass(Pass):

@@ -42,8 +42,7 @@ from xdsl.irdl import (
 )
 from xdsl.utils.exceptions import VerifyException
 
-from xetl.dialects.base import Index, check
-from xetl.dialects.kinds_of_types import is_memref, is_vector
+from xetl.dialects.base import Index, check, is_memref, is_vector
 from xetl.dialects.operation import XetlOp, operations_of
 from xetl.dialects.xetile import TileType
 from xetl.dialects.xsmm import SIZES, BrgemmDispatchOp, Xsmm

@@ -15,7 +15,7 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 
 from xetl import __version__
-from xetl.dialects.walk import operations_in
+from xetl.dialects.base import operations_in
 from xetl.errors import InternalError, LaunchError
 from xetl.findings import Export
 from xetl.imports import import_whole

@@ -13,12 +13,9 @@ from xdsl.passes import ModulePass
 from xetl.backend import Artifact
 from xetl.codegen.math import LIBRARY
 from xetl.codegen.types import byte_width
-from xetl.dialects.base import ints_of
+from xetl.dialects.base import constant_index, ints_of, is_vector, operations_in
 from xetl.dialects.kernel_attributes import SHARED, STORED, SUBGROUPS, TEXT
-from xetl.dialects.kinds_of_types import is_vector
-from xetl.dialects.memref_layout import constant_index
 from xetl.dialects.upstream import func, gpu, memref
-from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import TileMmaOp, TileType
 from xetl.dialects.xsmm import (
     DISPATCH,

@@ -20,8 +20,7 @@ from functools import lru_cache
 from types import CodeType, FunctionType
 from typing import Any
 
-from xetl.dialects.base import ints_of
-from xetl.dialects.kinds_of_types import is_vector
+from xetl.dialects.base import ints_of, is_vector
 from xetl.errors import LaunchError
 from xetl.frames import is_debugged
 from xetl.transforms.diagnostics import positions_of

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from xetl.dialects.kinds_of_types import is_vector
+from xetl.dialects.base import is_vector
 from xetl_reference.values import (
     BF16,
     F8E4M3,

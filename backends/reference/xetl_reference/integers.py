@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from xetl.dialects.base import is_tf32
-from xetl.dialects.kinds_of_types import is_vector
+from xetl.dialects.base import is_tf32, is_vector
 from xetl_reference.floats import narrow, round_to_tf32
 from xetl_reference.values import (
     BOOL,

@@ -28,7 +28,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation
 
-from xetl.dialects.kinds_of_types import is_vector
+from xetl.dialects.base import is_vector
 from xetl.dialects.upstream.elementwise import bit_width, is_integer
 from xetl.errors import InternalError
 

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 from xdsl.dialects.builtin import IntegerAttr
 
-from xetl.dialects.base import ints_of
-from xetl.dialects.kinds_of_types import is_vector
+from xetl.dialects.base import ints_of, is_vector
 from xetl.errors import InternalError
 from xetl_reference.combining import combine, reduction
 from xetl_reference.floats import in_f64

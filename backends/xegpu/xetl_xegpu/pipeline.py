@@ -12,9 +12,8 @@ from xdsl.passes import ModulePass
 
 from xetl.backend import Artifact
 from xetl.devices import DEVICES, find_device
-from xetl.dialects.base import element_type, ints_of
+from xetl.dialects.base import element_type, ints_of, operations_in
 from xetl.dialects.upstream import vector
-from xetl.dialects.walk import operations_in
 from xetl.imports import import_whole
 from xetl.settings import config
 from xetl.transforms import device_pipeline

@@ -22,8 +22,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, VectorType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.utils.test_value import create_ssa_value
 
-from xetl.dialects.base import ints_of, shape_of
-from xetl.dialects.kinds_of_types import is_memref, is_vector
+from xetl.dialects.base import ints_of, is_memref, is_vector, shape_of
 from xetl.dialects.memref_layout import strides_of
 from xetl.dialects.parser import make_context, parse_module
 from xetl.dialects.upstream import arith, gpu, scf, vector

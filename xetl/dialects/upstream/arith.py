@@ -18,12 +18,12 @@ from xdsl.traits import ConstantLike, Pure
 from ..base import (
     check,
     element_type,
+    is_dense,
     parse_attributes,
     parse_operands,
     print_attributes,
     shape_of,
 )
-from ..kinds_of_types import is_dense
 from ..literals import make_splat, print_dense
 from ..operation import Common, XetlOp, operations_of, row
 from ..traits import Elementwise

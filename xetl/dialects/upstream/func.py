@@ -27,8 +27,7 @@ from xdsl.traits import IsolatedFromAbove, IsTerminator, Pure, SymbolOpInterface
 
 from xetl.records import record
 
-from ..base import Value, check
-from ..kinds_of_types import is_array
+from ..base import Value, check, is_array
 from ..operation import Common, XetlOp, operations_of
 from ..verify import LocatedVerifyException
 

@@ -10,8 +10,7 @@ from xdsl.ir import Attribute, Dialect
 from xdsl.irdl import operand_def, opt_result_def, prop_def, region_def
 from xdsl.traits import IsTerminator
 
-from ..base import check, ints_of, memref_type
-from ..kinds_of_types import is_memref
+from ..base import check, ints_of, is_memref, memref_type
 from ..operation import XetlOp, operations_of
 
 

@@ -37,12 +37,13 @@ from xdsl.utils.exceptions import VerifyException
 from ..base import (
     check,
     element_of,
+    is_dense,
+    is_memref,
     memref_type,
     parse_attributes,
     parse_optional_operands,
     print_attributes,
 )
-from ..kinds_of_types import is_dense, is_memref
 from ..memref_layout import has_static_layout
 from ..operation import XetlOp, operations_of
 from ..traits import READS_AND_WRITES

@@ -35,8 +35,16 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from ..base import Index, MixedList, check, element_of, memref_type
-from ..kinds_of_types import is_array, is_integer_attr, is_memref
+from ..base import (
+    Index,
+    MixedList,
+    check,
+    element_of,
+    is_array,
+    is_integer_attr,
+    is_memref,
+    memref_type,
+)
 from ..operation import XetlOp
 from ..type_rules import like
 

@@ -13,8 +13,16 @@ from xdsl.irdl import operand_def, prop_def, result_def, var_operand_def
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from ..base import Index, MixedList, check, element_type, ints_of, shape_of, vector_type
-from ..kinds_of_types import is_vector
+from ..base import (
+    Index,
+    MixedList,
+    check,
+    element_type,
+    ints_of,
+    is_vector,
+    shape_of,
+    vector_type,
+)
 from ..operation import XetlOp, operations_of
 from ..reduction_kinds import CombiningKindAttr
 from ..type_rules import like

@@ -30,8 +30,15 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from ..base import Value, check, element_type, int_array, ints_of, vector_type
-from ..kinds_of_types import is_vector
+from ..base import (
+    Value,
+    check,
+    element_type,
+    int_array,
+    ints_of,
+    is_vector,
+    vector_type,
+)
 from ..operation import Common, XetlOp
 from ..reduction_kinds import CombiningKindAttr
 from ..type_rules import like

@@ -31,8 +31,15 @@ from xdsl.irdl import (
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 from xdsl.utils.exceptions import VerifyException
 
-from ..base import check, element_of, memref_type, shape_of, vector_type
-from ..kinds_of_types import is_array, is_vector
+from ..base import (
+    check,
+    element_of,
+    is_array,
+    is_vector,
+    memref_type,
+    shape_of,
+    vector_type,
+)
 from ..operation import XetlOp
 from ..property_values import Defaults
 from ..type_rules import like

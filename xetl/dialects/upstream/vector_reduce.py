@@ -32,11 +32,12 @@ from ..base import (
     check,
     element_type,
     ints_of,
+    is_array,
+    is_vector,
     parse_attributes,
     parse_operands,
     vector_type,
 )
-from ..kinds_of_types import is_array, is_vector
 from ..operation import Common, XetlOp
 from ..reduction_kinds import CombiningKindAttr, kind_fits
 from ..traits import Elementwise

@@ -34,8 +34,15 @@ from xdsl.irdl import (
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
-from ..base import MixedList, Value, check, element_type, ints_of, type_of
-from ..kinds_of_types import is_integer_attr
+from ..base import (
+    MixedList,
+    Value,
+    check,
+    element_type,
+    ints_of,
+    is_integer_attr,
+    type_of,
+)
 from ..operation import Common, XetlOp
 from ..reduction_kinds import kind_attribute, kind_fits, normalize_kind
 from ..traits import READS_AND_WRITES, AccessesTile

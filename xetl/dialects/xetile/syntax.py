@@ -32,12 +32,13 @@ from ..base import (
     ParsedIndices,
     dense_i64,
     ints_of,
+    is_array,
+    is_integer_attr,
     parse_attributes,
     parse_indices,
     parse_operands,
     print_indices,
 )
-from ..kinds_of_types import is_array, is_integer_attr
 from ..reduction_kinds import parse_kind
 from .types import TileType, mask_type
 

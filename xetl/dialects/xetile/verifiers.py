@@ -14,14 +14,8 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute
 from xdsl.utils.exceptions import VerifyException
 
-from ..base import Index, check
-from ..kinds_of_types import integer_width, is_memref, is_vector
-from ..memref_layout import (
-    constant_index,
-    has_static_layout,
-    memory_space_of,
-    strides_of,
-)
+from ..base import Index, check, constant_index, integer_width, is_memref, is_vector
+from ..memref_layout import has_static_layout, memory_space_of, strides_of
 from ..reduction_kinds import kind_fits, normalize_kind
 from ..upstream.elementwise import is_float
 from .attributes import WorkgroupMap

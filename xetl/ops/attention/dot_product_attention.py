@@ -18,16 +18,19 @@ from xetl.ops.attention.kernel import attention, attention_with_options
 from xetl.ops.calling.batches import View, chain, itself, split_batch
 from xetl.ops.calling.calls import Launch
 from xetl.ops.calling.declarations import (
+    SUMS,
     ArrayLike,
     Call,
     Context,
     Operand,
     Step,
+    common_dtype_of,
     temporary,
+    wrong_shape,
 )
 from xetl.ops.calling.declarations import result as new_one
 from xetl.ops.calling.declare import function
-from xetl.ops.calling.rules import SUMS, Shape, common_dtype_of, wrong_shape
+from xetl.ops.calling.operands import Shape
 from xetl.ops.calling.views import array_of, size_of
 from xetl.ops.dropouts import new_seed
 from xetl.ops.products.plans import smallest

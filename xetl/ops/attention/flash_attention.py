@@ -23,16 +23,17 @@ from xetl.ops.attention.kernel import attention_with_options
 from xetl.ops.calling.batches import View
 from xetl.ops.calling.calls import Launch
 from xetl.ops.calling.declarations import (
+    SUMS,
     ArrayLike,
     Call,
     Context,
     Operand,
     Step,
     result,
+    wrong_shape,
 )
 from xetl.ops.calling.declare import function
 from xetl.ops.calling.operands import Numbers
-from xetl.ops.calling.rules import SUMS, wrong_shape
 from xetl.ops.calling.views import floats
 
 Dims: TypeAlias = Sequence[int]

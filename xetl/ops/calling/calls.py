@@ -13,8 +13,7 @@ import numpy as np
 
 from xetl.backend import RecordedLaunch
 from xetl.ops.calling.batches import View
-from xetl.ops.calling.operands import Numbers
-from xetl.ops.calling.rules import Shape
+from xetl.ops.calling.operands import Numbers, Shape
 from xetl.records import record
 from xetl.runtime.grid import Grid
 from xetl.runtime.kernel import Kernel

@@ -20,7 +20,15 @@ from xetl.errors import LaunchError, XetlError
 from xetl.imports import import_whole
 from xetl.ops.calling.batches import itself
 from xetl.ops.calling.calls import Launch, Plans, kind
-from xetl.ops.calling.declarations import Backward, Call, Operand, as_rows, steps_of
+from xetl.ops.calling.declarations import (
+    SUMS,
+    Backward,
+    Call,
+    Operand,
+    as_rows,
+    steps_of,
+    wrong_shape,
+)
 from xetl.ops.calling.operands import Numbers, as_numpy, dtype_of, new_result, order_of
 from xetl.ops.calling.options import EXACT
 from xetl.ops.calling.options import plain as plain_option
@@ -32,7 +40,6 @@ from xetl.ops.calling.repeated import (
     Recording,
     remember,
 )
-from xetl.ops.calling.rules import SUMS, wrong_shape
 from xetl.records import record
 from xetl.runtime.call_site import at_caller
 from xetl.runtime.shortcuts import Shortcuts

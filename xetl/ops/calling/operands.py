@@ -114,3 +114,6 @@ def new_result(
         make = partial(dpnp.empty, dtype=dtype.numpy, **where)
         return in_order(order or range(len(shape)), shape, make)
     return new_array(shape, dtype.numpy, order)
+
+
+Shape: TypeAlias = tuple[int, ...]

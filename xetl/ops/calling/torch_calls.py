@@ -11,10 +11,10 @@ from typing import Any, TypeAlias, cast
 from xetl.errors import LaunchError
 from xetl.imports import import_whole
 from xetl.ops.calling import torch_library
+from xetl.ops.calling.declarations import out_and_gradient, with_out
 from xetl.ops.calling.declare import Function
 from xetl.ops.calling.options import EXACT
 from xetl.ops.calling.repeated import PLAIN, REPEATED, SEQUENCES, Arguments
-from xetl.ops.calling.rules import out_and_gradient, with_out
 
 torch: Any = import_whole("torch")
 _PLAIN = {torch.Tensor, torch.nn.Parameter}

@@ -14,9 +14,14 @@ from xetl.language.maps import WgMap, wg_map
 from xetl.language.ops import cdiv
 from xetl.ops.calling.batches import View, as_row, chain, itself, split_batch
 from xetl.ops.calling.calls import Launch, misplaced
-from xetl.ops.calling.declarations import Operand, Step
-from xetl.ops.calling.operands import Numbers, order_of
-from xetl.ops.calling.rules import SUMS, Shape, common_dtype_of, wrong_shape
+from xetl.ops.calling.declarations import (
+    SUMS,
+    Operand,
+    Step,
+    common_dtype_of,
+    wrong_shape,
+)
+from xetl.ops.calling.operands import Numbers, Shape, order_of
 from xetl.runtime.kernel import Kernel
 from xetl.runtime.placement import choose_backend
 from xetl.runtime.usm import DEVICE_BACKEND

@@ -27,11 +27,11 @@ from xetl.ops.calling.declarations import (
     Step,
     result,
     temporary,
+    wrong_shape,
 )
 from xetl.ops.calling.declare import FUNCTIONS, Function, Outer, function, is_traced
-from xetl.ops.calling.operands import Numbers
+from xetl.ops.calling.operands import Numbers, Shape
 from xetl.ops.calling.repeated import Arguments
-from xetl.ops.calling.rules import Shape, wrong_shape
 from xetl.ops.calling.views import floats, sums_of, width_of
 from xetl.ops.convolution import kernels
 from xetl.ops.convolution.columns import (

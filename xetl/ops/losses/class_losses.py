@@ -15,19 +15,22 @@ from xetl.ops.activations import copied
 from xetl.ops.calling.batches import View, are_views, as_line, chain, itself
 from xetl.ops.calling.calls import Launch
 from xetl.ops.calling.declarations import (
+    SUMS,
     ArrayLike,
     Call,
     Context,
     Operand,
     Step,
     along,
+    out_and_gradient,
     result,
     result_like,
     temporary,
+    with_out,
+    wrong_shape,
 )
 from xetl.ops.calling.declare import FUNCTIONS, Function, function, is_traced
-from xetl.ops.calling.operands import Numbers
-from xetl.ops.calling.rules import SUMS, Shape, out_and_gradient, with_out, wrong_shape
+from xetl.ops.calling.operands import Numbers, Shape
 from xetl.ops.calling.views import array_of, floats, size_of, width_of
 from xetl.ops.losses.kernels import (
     cross_entropy_backward_columns,

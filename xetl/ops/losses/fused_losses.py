@@ -17,6 +17,7 @@ from xetl.ops.activations import copied
 from xetl.ops.calling.batches import View, as_row, itself
 from xetl.ops.calling.calls import Launch
 from xetl.ops.calling.declarations import (
+    SUMS,
     ArrayLike,
     Call,
     Context,
@@ -24,9 +25,9 @@ from xetl.ops.calling.declarations import (
     Step,
     result,
     temporary,
+    wrong_shape,
 )
 from xetl.ops.calling.declare import function
-from xetl.ops.calling.rules import SUMS, wrong_shape
 from xetl.ops.calling.views import floats, size_of, width_of
 from xetl.ops.losses.class_losses import check_classes, check_reduction, check_smoothing
 from xetl.ops.losses.kernels import (

@@ -7,10 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from xetl.ops.calling.declarations import ArrayLike, Call, Context, Operand, result
+from xetl.ops.calling.declarations import (
+    ArrayLike,
+    Call,
+    Context,
+    Operand,
+    result,
+    wrong_shape,
+)
 from xetl.ops.calling.declare import function
 from xetl.ops.calling.operands import Numbers
-from xetl.ops.calling.rules import wrong_shape
 from xetl.ops.calling.views import floats, sums_of
 from xetl.ops.products.matrix_product import matmul
 from xetl.ops.products.product_steps import Seen, multiply

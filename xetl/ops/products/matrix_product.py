@@ -16,11 +16,18 @@ import numpy as np
 from xetl.errors import LaunchError, XetlError
 from xetl.ops import activations
 from xetl.ops.calling.calls import Plans, kind
-from xetl.ops.calling.declarations import ArrayLike, Call, Context, result
+from xetl.ops.calling.declarations import (
+    ArrayLike,
+    Call,
+    Context,
+    dtypes_of,
+    result,
+    result_shape,
+    wrong_shape,
+)
 from xetl.ops.calling.declare import FUNCTIONS, Function, is_traced, traced
 from xetl.ops.calling.operands import Numbers, as_numpy, new_result
 from xetl.ops.calling.repeated import Arguments, NativeFunction, Recording, remember
-from xetl.ops.calling.rules import dtypes_of, result_shape, wrong_shape
 from xetl.ops.products.plans import ProductPlan, find_activation, make_plan
 from xetl.ops.rows import reductions
 from xetl.prepacked import Prepacked

@@ -23,9 +23,9 @@ from xetl.ops.calling.batches import (
     transposed,
 )
 from xetl.ops.calling.calls import Launch
-from xetl.ops.calling.operands import Numbers, as_numpy, dtype_of, new_result
+from xetl.ops.calling.declarations import check_bias, check_out, dtypes_of, result_shape
+from xetl.ops.calling.operands import Numbers, Shape, as_numpy, dtype_of, new_result
 from xetl.ops.calling.repeated import Recorder
-from xetl.ops.calling.rules import Shape, check_bias, check_out, dtypes_of, result_shape
 from xetl.ops.products.device_tiles import (
     STEP,
     DeviceTiles,

@@ -9,8 +9,7 @@ import numpy as np
 
 from xetl.ops.calling.batches import View, chain, itself, transposed
 from xetl.ops.calling.declarations import Operand, Step
-from xetl.ops.calling.operands import Numbers
-from xetl.ops.calling.rules import Shape
+from xetl.ops.calling.operands import Numbers, Shape
 from xetl.ops.calling.views import array_of, sums_of
 from xetl.ops.products.plans import choose_method
 

@@ -19,6 +19,7 @@ from xetl.ops.activations import copied
 from xetl.ops.calling.batches import View, itself
 from xetl.ops.calling.calls import Launch, Plans, kind
 from xetl.ops.calling.declarations import (
+    SUMS,
     ArrayLike,
     Call,
     Context,
@@ -27,10 +28,10 @@ from xetl.ops.calling.declarations import (
     Step,
     result,
     temporary,
+    wrong_shape,
 )
 from xetl.ops.calling.declare import function
 from xetl.ops.calling.operands import Numbers, as_numpy, dtype_of, new_result
-from xetl.ops.calling.rules import SUMS, wrong_shape
 from xetl.ops.calling.views import array_of, as_dtype, floats, size_of
 from xetl.ops.matrices import put
 from xetl.ops.products.device_tiles import Product

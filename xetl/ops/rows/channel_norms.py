@@ -15,15 +15,16 @@ from xetl.language.ops import cdiv
 from xetl.ops.calling.batches import View, itself
 from xetl.ops.calling.calls import Launch
 from xetl.ops.calling.declarations import (
+    SUMS,
     ArrayLike,
     Call,
     Context,
     Operand,
     Step,
     result,
+    wrong_shape,
 )
 from xetl.ops.calling.declare import function
-from xetl.ops.calling.rules import SUMS, wrong_shape
 from xetl.ops.calling.views import Shared, floats, no_wider, rows, size_of, width_of
 from xetl.ops.matrices import put, take
 from xetl.ops.rows.normalization import norm_rows

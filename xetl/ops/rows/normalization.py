@@ -15,6 +15,7 @@ from xetl.language.ops import cdiv
 from xetl.ops.calling.batches import View, as_line, itself
 from xetl.ops.calling.calls import Launch
 from xetl.ops.calling.declarations import (
+    SUMS,
     ArrayLike,
     Call,
     Context,
@@ -22,9 +23,9 @@ from xetl.ops.calling.declarations import (
     Step,
     result,
     temporary,
+    wrong_shape,
 )
 from xetl.ops.calling.declare import function
-from xetl.ops.calling.rules import SUMS, wrong_shape
 from xetl.ops.calling.views import (
     Shared,
     array_of,

@@ -16,9 +16,9 @@ from xetl.ops.calling.declarations import (
     Operand,
     Step,
     result,
+    wrong_shape,
 )
 from xetl.ops.calling.declare import function
-from xetl.ops.calling.rules import wrong_shape
 from xetl.ops.calling.views import columns_of, find_dim, row_view, rows, sums_of
 from xetl.ops.matrices import matrix, put, take
 from xetl.ops.rows.extremes import Extremes

@@ -11,9 +11,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 from xetl import xetile
 from xetl.ops.calling.batches import View, are_views
-from xetl.ops.calling.declarations import Context, Operand, Step
+from xetl.ops.calling.declarations import Context, Operand, Step, wrong_shape
 from xetl.ops.calling.operands import Numbers
-from xetl.ops.calling.rules import wrong_shape
 from xetl.ops.calling.views import array_of, find_dim, strips
 from xetl.ops.matrices import matrix, put, take
 from xetl.runtime.kernel import Kernel

@@ -19,6 +19,7 @@ from xetl.language.ops import cdiv
 from xetl.ops.calling.batches import View, are_views, itself
 from xetl.ops.calling.calls import Launch
 from xetl.ops.calling.declarations import (
+    SUMS,
     ArrayLike,
     Call,
     Context,
@@ -27,9 +28,9 @@ from xetl.ops.calling.declarations import (
     Step,
     result,
     temporary,
+    wrong_shape,
 )
 from xetl.ops.calling.declare import function
-from xetl.ops.calling.rules import SUMS, wrong_shape
 from xetl.ops.calling.views import (
     STRIP,
     array_of,

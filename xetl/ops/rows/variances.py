@@ -9,6 +9,7 @@ import numpy as np
 
 from xetl import xetile
 from xetl.ops.calling.declarations import (
+    SUMS,
     ArrayLike,
     Call,
     Context,
@@ -17,7 +18,6 @@ from xetl.ops.calling.declarations import (
     result,
 )
 from xetl.ops.calling.declare import function
-from xetl.ops.calling.rules import SUMS
 from xetl.ops.calling.views import floats, piece_width, rows
 from xetl.ops.matrices import matrix, put, take
 from xetl.ops.rows.reduction_kernels import (

@@ -24,8 +24,7 @@ from xdsl.rewriter import Rewriter
 from xetl.analysis.memory import is_dead, is_second_barrier
 from xetl.dialects.base import element_type
 from xetl.dialects.upstream import arith, memref, scf
-from xetl.ir.builder import move_before
-from xetl.ir.passes import Pass
+from xetl.ir.builder import Pass, move_before
 from xetl.transforms.canonicalize.folding import (
     ARITHMETIC_FOLDS,
     SHAPE_FOLDS,

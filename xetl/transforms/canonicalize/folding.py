@@ -20,8 +20,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from xetl.analysis.control_flow import is_known_below
-from xetl.dialects.base import element_type, memref_type
-from xetl.dialects.kinds_of_types import is_dense, is_vector
+from xetl.dialects.base import element_type, is_dense, is_vector, memref_type
 from xetl.dialects.literals import make_splat, splat_value, with_type, wrap
 from xetl.dialects.memref_layout import strides_of
 from xetl.dialects.upstream import arith, index, memref, vector

@@ -28,13 +28,12 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xetl.analysis.axes import Slice, count_blocks, is_matrix
 from xetl.devices import DEVICES, Block, Device, find_device
 from xetl.dialects import xetile
-from xetl.dialects.base import dense_i64, vector_type
+from xetl.dialects.base import dense_i64, operations_in, vector_type
 from xetl.dialects.kernel_attributes import LEVEL, WORKGROUP
 from xetl.dialects.literals import make_splat, splat_value
 from xetl.dialects.upstream import arith, func, gpu
-from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile.verifiers import packed_shape, transposed_axes
-from xetl.ir.passes import Pass
+from xetl.ir.builder import Pass
 from xetl.transforms.choose_inner_blocks.block_constraints import (
     ACCESSES,
     Form,

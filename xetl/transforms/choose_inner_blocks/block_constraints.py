@@ -25,8 +25,7 @@ from xetl.analysis.axes import (
 from xetl.analysis.control_flow import carried_together
 from xetl.devices import Access, Block, Device, Messages
 from xetl.dialects import traits, xetile
-from xetl.dialects.base import vector_type
-from xetl.dialects.kinds_of_types import is_vector
+from xetl.dialects.base import is_vector, vector_type
 from xetl.dialects.literals import splat_value
 from xetl.dialects.upstream import arith, scf, vector
 from xetl.dialects.upstream.elementwise import bit_width

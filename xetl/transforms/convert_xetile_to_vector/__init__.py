@@ -33,14 +33,18 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
 from xetl.dialects import xetile
-from xetl.dialects.base import element_type, ints_of, vector_type, with_element
+from xetl.dialects.base import (
+    element_type,
+    ints_of,
+    operations_in,
+    vector_type,
+    with_element,
+)
 from xetl.dialects.kernel_attributes import LEVEL, WORKGROUP
 from xetl.dialects.literals import splat_value
 from xetl.dialects.reduction_kinds import identity_of, sums_run_in
 from xetl.dialects.upstream import arith, func, gpu, memref, vector
-from xetl.dialects.walk import operations_in
-from xetl.ir.builder import Builder
-from xetl.ir.passes import Pass
+from xetl.ir.builder import Builder, Pass
 from xetl.transforms.convert_xetile_to_vector import descriptors
 from xetl.transforms.convert_xetile_to_vector.descriptors import (
     Descriptors,

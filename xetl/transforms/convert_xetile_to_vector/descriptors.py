@@ -17,8 +17,7 @@ from xdsl.rewriter import InsertPoint
 from xetl.analysis.affine import is_non_negative
 from xetl.analysis.axes import defined_by, tile_classes
 from xetl.dialects import xetile
-from xetl.dialects.base import Index
-from xetl.dialects.kinds_of_types import is_memref
+from xetl.dialects.base import Index, is_memref
 from xetl.dialects.memref_layout import memory_space_of
 from xetl.dialects.upstream import arith, memref, scf
 from xetl.ir.builder import Builder, move_to_end

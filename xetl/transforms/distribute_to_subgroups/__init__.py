@@ -27,7 +27,7 @@ from xdsl.ir import Operation, Region
 from xdsl.traits import MemoryEffectKind, get_effects
 
 from xetl.dialects import xetile
-from xetl.dialects.base import memref_type
+from xetl.dialects.base import memref_type, operations_in
 from xetl.dialects.kernel_attributes import LEVEL, SUBGROUP, SUBGROUPS, WORKGROUP
 from xetl.dialects.memref_layout import memory_space_of
 from xetl.dialects.traits import (
@@ -41,11 +41,10 @@ from xetl.dialects.traits import (
     element_trait,
 )
 from xetl.dialects.upstream import arith, func, gpu, memref, scf, vector
-from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile.types import SHARED
 from xetl.dialects.xetile.used_maps import used_maps
+from xetl.ir.builder import Pass
 from xetl.ir.conversion import convert_for, convert_if, convert_while
-from xetl.ir.passes import Pass
 from xetl.transforms.check_workgroup import SLM_LIMIT, shared_bytes
 from xetl.transforms.diagnostics import refusal
 from xetl.transforms.distribute_to_subgroups.context import (

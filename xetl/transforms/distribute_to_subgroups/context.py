@@ -13,8 +13,7 @@ from xdsl.dialects.builtin import IntegerAttr, MemRefType, i8, i64
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from xetl.dialects.base import Index
-from xetl.dialects.kinds_of_types import is_memref
+from xetl.dialects.base import Index, is_memref
 from xetl.dialects.literals import make_splat
 from xetl.dialects.memref_layout import memory_space_of
 from xetl.dialects.upstream import arith, gpu, memref, scf

@@ -20,8 +20,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.traits import MemoryEffectKind, get_effects
 
 from xetl.dialects import xetile
-from xetl.dialects.base import Index, ints_of, vector_type
-from xetl.dialects.kinds_of_types import is_vector
+from xetl.dialects.base import Index, ints_of, is_vector, vector_type
 from xetl.dialects.upstream import arith, gpu, vector
 from xetl.dialects.xetile.verifiers import reduced_shape
 from xetl.language.distribution import Layout, rounds

@@ -13,8 +13,7 @@ from typing import Any, TypeAlias
 from xdsl.dialects.builtin import BytesAttr, DenseIntOrFPElementsAttr, VectorType
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from xetl.dialects.base import Index, ints_of, vector_type
-from xetl.dialects.kinds_of_types import Dense, is_dense, is_vector
+from xetl.dialects.base import Dense, Index, ints_of, is_dense, is_vector, vector_type
 from xetl.dialects.literals import splat_bytes
 from xetl.dialects.traits import is_elementwise
 from xetl.dialects.upstream import arith, vector

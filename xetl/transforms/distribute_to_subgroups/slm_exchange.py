@@ -22,8 +22,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
-from xetl.dialects.base import Index, element_type, vector_type
-from xetl.dialects.kinds_of_types import integer_width
+from xetl.dialects.base import Index, element_type, integer_width, vector_type
 from xetl.dialects.literals import make_splat
 from xetl.dialects.upstream import arith, memref, scf, vector
 from xetl.dialects.xetile import InitTileOp, LoadTileOp, StoreTileOp, TileAttr, TileType

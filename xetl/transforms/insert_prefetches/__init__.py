@@ -43,14 +43,12 @@ from xetl.analysis.control_flow import constant_trips
 from xetl.analysis.memory import is_pure, may_alias, roots_of, written_memory
 from xetl.devices import ROW_BYTES, Device, find_device
 from xetl.dialects import xetile
-from xetl.dialects.base import vector_type
-from xetl.dialects.kinds_of_types import is_memref
+from xetl.dialects.base import is_memref, operations_in, vector_type
 from xetl.dialects.memref_layout import strides_of
 from xetl.dialects.upstream import arith, gpu, scf
 from xetl.dialects.upstream.elementwise import bit_width
-from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile.types import GLOBAL
-from xetl.ir.passes import Pass
+from xetl.ir.builder import Pass
 from xetl.language.distribution import Layout
 from xetl.records import record
 from xetl.transforms.diagnostics import remark

@@ -15,8 +15,7 @@ from xdsl.rewriter import InsertPoint
 
 from xetl.analysis.control_flow import yielded
 from xetl.analysis.memory import is_pure
-from xetl.dialects.base import Index
-from xetl.dialects.memref_layout import constant_index
+from xetl.dialects.base import Index, constant_index
 from xetl.dialects.upstream import scf
 from xetl.dialects.xetile import InitTileOp, TileType, UpdateTileOffsetOp
 from xetl.ir.builder import Builder, OpT

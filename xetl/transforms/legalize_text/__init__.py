@@ -39,13 +39,18 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import VerifyException
 
-from xetl.dialects.base import Index, ints_of, memref_type
-from xetl.dialects.kinds_of_types import is_dense
+from xetl.dialects.base import (
+    Index,
+    constant_index,
+    ints_of,
+    is_dense,
+    memref_type,
+    operations_in,
+)
 from xetl.dialects.literals import with_type
-from xetl.dialects.memref_layout import constant_index, strides_of
+from xetl.dialects.memref_layout import strides_of
 from xetl.dialects.upstream import arith, cf, func, memref, scf, vector
 from xetl.dialects.upstream.memref import GlobalOp
-from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import AssertOp, LoadTileOp, TileTransposeOp
 from xetl.dialects.xsmm import (
     DATA_TYPES,
@@ -57,8 +62,7 @@ from xetl.dialects.xsmm import (
     TileConfigOp,
     gemm_flags_of_calls,
 )
-from xetl.ir.builder import Builder
-from xetl.ir.passes import Pass
+from xetl.ir.builder import Builder, Pass
 from xetl.transforms.legalize_text import batches, numbers, products
 from xetl.transforms.legalize_text.batches import Batch, legalize_contractions, multiply
 from xetl.transforms.legalize_text.products import PAIR

@@ -19,12 +19,16 @@ from xdsl.ir.affine import AffineExpr, AffineMap
 from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import VerifyException
 
-from xetl.dialects.base import memref_type, vector_type
-from xetl.dialects.kinds_of_types import is_memref
-from xetl.dialects.memref_layout import constant_index, has_static_layout
+from xetl.dialects.base import (
+    constant_index,
+    is_memref,
+    memref_type,
+    operations_in,
+    vector_type,
+)
+from xetl.dialects.memref_layout import has_static_layout
 from xetl.dialects.upstream import arith, linalg, scf, vector
 from xetl.dialects.verify import LocatedVerifyException
-from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import LoadTileOp, StoreTileOp, TileMmaOp
 from xetl.ir.builder import Builder
 from xetl.records import record

@@ -23,8 +23,7 @@ from xdsl.ir.affine import (
 )
 from xdsl.utils.exceptions import VerifyException
 
-from xetl.dialects.base import vector_type
-from xetl.dialects.kinds_of_types import is_vector
+from xetl.dialects.base import is_vector, vector_type
 from xetl.dialects.reduction_kinds import CombiningKindAttr
 from xetl.dialects.upstream import affine, arith, index, math, ub, vector
 from xetl.dialects.upstream.arith import (

@@ -22,7 +22,7 @@ from __future__ import annotations
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
-from xetl.ir.passes import Pass
+from xetl.ir.builder import Pass
 from xetl.transforms.legalize_vectors import accesses, reductions, shapes
 from xetl.transforms.rewriting import Rule, apply_rules
 

@@ -22,14 +22,9 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
 from xetl.dialects import xetile
-from xetl.dialects.base import Index, memref_type, shape_of, vector_type
+from xetl.dialects.base import Index, constant_index, memref_type, shape_of, vector_type
 from xetl.dialects.kernel_attributes import SHARED
-from xetl.dialects.memref_layout import (
-    ENDLESS,
-    constant_index,
-    memory_space_of,
-    strides_of,
-)
+from xetl.dialects.memref_layout import ENDLESS, memory_space_of, strides_of
 from xetl.dialects.upstream import arith, memref, vector
 from xetl.ir.builder import Builder
 from xetl.records import record

@@ -14,8 +14,7 @@ from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from xetl.dialects.base import element_type, shape_of, vector_type
-from xetl.dialects.kinds_of_types import is_vector
+from xetl.dialects.base import element_type, is_vector, shape_of, vector_type
 from xetl.dialects.literals import make_splat
 from xetl.dialects.reduction_kinds import identity_of, operation_of, sums_run_in
 from xetl.dialects.upstream import arith, vector

@@ -11,8 +11,7 @@ from math import prod
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IndexType, VectorType, i1
 from xdsl.ir import Operation, SSAValue
 
-from xetl.dialects.base import Index, shape_of, vector_type
-from xetl.dialects.kinds_of_types import is_vector
+from xetl.dialects.base import Index, is_vector, shape_of, vector_type
 from xetl.dialects.upstream import arith, vector
 from xetl.dialects.xetile import TileBroadcastOp, TileTransposeOp
 from xetl.ir.builder import Builder

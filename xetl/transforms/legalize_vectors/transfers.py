@@ -14,15 +14,9 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
 from xetl.dialects import xetile
-from xetl.dialects.base import Index, memref_type, vector_type
-from xetl.dialects.kinds_of_types import is_array
+from xetl.dialects.base import Index, is_array, known, memref_type, vector_type
 from xetl.dialects.literals import splat_value
-from xetl.dialects.memref_layout import (
-    has_static_layout,
-    known,
-    memory_space_of,
-    strides_of,
-)
+from xetl.dialects.memref_layout import has_static_layout, memory_space_of, strides_of
 from xetl.dialects.upstream import arith, memref, vector
 from xetl.ir.builder import Builder
 from xetl.records import record

@@ -33,10 +33,9 @@ from xdsl.traits import MemoryEffectKind, get_effects
 
 from xetl.analysis.memory import Root, may_alias, roots_of
 from xetl.dialects import xetile
-from xetl.dialects.kinds_of_types import is_memref
+from xetl.dialects.base import is_memref, operations_in
 from xetl.dialects.upstream import func, gpu, memref, scf
-from xetl.dialects.walk import operations_in
-from xetl.ir.passes import Pass
+from xetl.ir.builder import Pass
 from xetl.language.distribution import Layout
 from xetl.records import record
 from xetl.transforms.diagnostics import positions_of, remark

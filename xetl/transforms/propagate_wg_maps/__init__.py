@@ -36,12 +36,11 @@ from xdsl.ir import Operation, SSAValue
 
 from xetl.analysis.axes import defined_by
 from xetl.devices import Device, find_device
-from xetl.dialects.base import vector_type
+from xetl.dialects.base import operations_in, vector_type
 from xetl.dialects.kernel_attributes import LEVEL, SUBGROUP
 from xetl.dialects.upstream import func, gpu
-from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import TileMmaOp
-from xetl.ir.passes import Pass
+from xetl.ir.builder import Pass
 from xetl.language.distribution import Layout, whole
 from xetl.transforms.propagate_wg_maps.choose import (
     Product,

@@ -30,15 +30,13 @@ from xetl.codegen.types import (
     llvm_type,
     memory_type,
 )
-from xetl.dialects.base import memref_type
-from xetl.dialects.kinds_of_types import integer_width, is_memref
+from xetl.dialects.base import integer_width, is_memref, memref_type, operations_in
 from xetl.dialects.upstream import func
 from xetl.dialects.upstream import math as math_ops
 from xetl.dialects.upstream import memref as memref_ops
 from xetl.dialects.upstream.elementwise import FastMathFlag, FastMathFlagsAttr
 from xetl.dialects.upstream.llvm import IntToPtrOp, PointerType
 from xetl.dialects.upstream.xegpu import FenceOp
-from xetl.dialects.walk import operations_in
 from xetl.dialects.xsmm import TileConfigDispatchOp, TileConfigOp
 from xetl.errors import InternalError
 from xetl.imports import import_whole, late

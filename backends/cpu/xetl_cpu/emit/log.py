@@ -15,8 +15,7 @@ from xdsl.ir import Attribute, SSAValue
 from xetl.codegen.arith import as_word
 from xetl.codegen.emitter import constant
 from xetl.codegen.types import I64, Value, append_blocks, memory_type
-from xetl.dialects.base import ints_of
-from xetl.dialects.kinds_of_types import is_vector
+from xetl.dialects.base import ints_of, is_vector
 from xetl.runtime.log import FAILED, HEADER_WORDS, LOG_WORDS, make_entry
 from xetl.transforms.diagnostics import positions_of
 from xetl_cpu.dialect import LogOp

@@ -31,9 +31,8 @@ from xetl.codegen.emitter import EmitTable, Emitter, constant
 from xetl.codegen.scf import TABLE as CONTROL
 from xetl.codegen.scf import captured, flatten, rebuild
 from xetl.codegen.types import Value, append_blocks, ll
-from xetl.dialects.kinds_of_types import is_vector
+from xetl.dialects.base import is_vector, operations_in
 from xetl.dialects.upstream import memref, scf
-from xetl.dialects.walk import operations_in
 from xetl.dialects.xsmm import DATA_TYPES
 from xetl.imports import late
 from xetl_cpu.dialect import (

@@ -15,9 +15,8 @@ from xetl.analysis.affine import is_defined_outside
 from xetl.analysis.control_flow import constant_trips
 from xetl.codegen.emitter import constant
 from xetl.codegen.types import Value
-from xetl.dialects.memref_layout import constant_index
+from xetl.dialects.base import constant_index, operations_in
 from xetl.dialects.upstream import arith, func, scf
-from xetl.dialects.walk import operations_in
 from xetl.transforms.diagnostics import remark
 from xetl_cpu.dialect import BlockGemmOp, PackOp
 from xetl_cpu.emit.emitter import KernelEmitter

@@ -19,13 +19,10 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
 from xetl.analysis.affine import dominates, multiple_of
-from xetl.dialects.base import Index
-from xetl.dialects.memref_layout import constant_index
+from xetl.dialects.base import Index, constant_index, operations_in
 from xetl.dialects.upstream import arith
-from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import InitTileOp
-from xetl.ir.builder import Builder
-from xetl.ir.passes import Pass
+from xetl.ir.builder import Builder, Pass
 from xetl_cpu.lowering.tiles import dims_moved, is_non_negative, tile_like, tile_sizes
 
 

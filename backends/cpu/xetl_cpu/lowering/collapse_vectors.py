@@ -18,13 +18,12 @@ from xdsl.ir import Attribute, Operation
 from xdsl.rewriter import Rewriter
 
 from xetl.analysis.axes import defined_by
-from xetl.dialects.kinds_of_types import is_dense, is_vector
+from xetl.dialects.base import is_dense, is_vector, operations_in
 from xetl.dialects.literals import make_splat, splat_value
 from xetl.dialects.upstream import arith, gpu, vector
-from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import TilePackOp, TileType, TileUnpackOp
 from xetl.errors import InternalError
-from xetl.ir.passes import Pass
+from xetl.ir.builder import Pass
 from xetl.transforms.legalize_vectors.shapes import matrix_shape
 
 

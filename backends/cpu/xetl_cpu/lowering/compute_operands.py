@@ -32,10 +32,8 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from xetl.analysis.affine import is_defined_outside
 from xetl.analysis.control_flow import yielded
-from xetl.dialects.base import vector_type
-from xetl.dialects.memref_layout import constant_index
+from xetl.dialects.base import constant_index, operations_in, vector_type
 from xetl.dialects.upstream import func, memref, scf, vector
-from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import (
     InitTileOp,
     LoadTileOp,
@@ -46,8 +44,7 @@ from xetl.dialects.xetile import (
     TileType,
     UpdateTileOffsetOp,
 )
-from xetl.ir.builder import Builder
-from xetl.ir.passes import Pass
+from xetl.ir.builder import Builder, Pass
 from xetl.records import record
 from xetl.transforms.diagnostics import remark
 from xetl_cpu.lowering.loops.state import reinterpret

@@ -26,14 +26,11 @@ from xdsl.dialects.builtin import ModuleOp, NoneAttr, i64
 from xdsl.ir import SSAValue
 from xdsl.rewriter import Rewriter
 
-from xetl.dialects.base import Index, memref_type
-from xetl.dialects.memref_layout import known
+from xetl.dialects.base import Index, known, memref_type, operations_in
 from xetl.dialects.upstream import arith, memref, scf
-from xetl.dialects.walk import operations_in
 from xetl.dialects.xsmm import BrgemmDispatchOp, BrgemmOp
 from xetl.errors import LibraryWarning
-from xetl.ir.builder import Builder
-from xetl.ir.passes import Pass
+from xetl.ir.builder import Builder, Pass
 from xetl.transforms.diagnostics import remark
 from xetl_cpu.dialect import BlockGemmOp, FibersOp
 from xetl_cpu.library.functions import brgemm_numbers

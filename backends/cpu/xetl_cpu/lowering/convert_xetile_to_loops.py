@@ -23,16 +23,13 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
 from xetl.dialects import xetile
-from xetl.dialects.base import Index, memref_type
-from xetl.dialects.kinds_of_types import is_memref, is_vector
+from xetl.dialects.base import Index, is_memref, is_vector, memref_type, operations_in
 from xetl.dialects.memref_layout import ENDLESS
 from xetl.dialects.upstream import arith, gpu, memref, scf, vector
 from xetl.dialects.upstream.xegpu import FenceOp
-from xetl.dialects.walk import operations_in
 from xetl.errors import InternalError
 from xetl.imports import late
-from xetl.ir.builder import Builder
-from xetl.ir.passes import Pass
+from xetl.ir.builder import Builder, Pass
 from xetl.transforms.diagnostics import remark
 from xetl_cpu.dialect import BarrierOp, BrgemmTileOp, FibersOp, LogOp
 from xetl_cpu.lowering.loops import evaluate as evaluate  # enters its rules

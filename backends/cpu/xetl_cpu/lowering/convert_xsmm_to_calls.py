@@ -30,8 +30,7 @@ from xetl.dialects.xsmm import (
     TileConfigOp,
     gemm_flags_in_calls,
 )
-from xetl.ir.builder import Builder
-from xetl.ir.passes import Pass
+from xetl.ir.builder import Builder, Pass
 from xetl_cpu.dialect import ThreadTilesOp
 
 

@@ -18,14 +18,10 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import BlockArgument, SSAValue
 from xdsl.rewriter import Rewriter
 
-from xetl.dialects.base import Index
-from xetl.dialects.kinds_of_types import is_memref
-from xetl.dialects.memref_layout import constant_index
+from xetl.dialects.base import Index, constant_index, is_memref, operations_in
 from xetl.dialects.upstream import arith, scf
-from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import InitTileOp
-from xetl.ir.builder import Builder
-from xetl.ir.passes import Pass
+from xetl.ir.builder import Builder, Pass
 from xetl_cpu.lowering.loops.state import reinterpret, view_of
 from xetl_cpu.lowering.tiles import (
     counters_of,

@@ -22,12 +22,9 @@ from xdsl.dialects.builtin import MemRefType, ModuleOp, NoneAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import Rewriter
 
-from xetl.dialects.base import memref_type
-from xetl.dialects.memref_layout import constant_index
+from xetl.dialects.base import constant_index, memref_type, operations_in
 from xetl.dialects.upstream import arith, memref, scf, vector
-from xetl.dialects.walk import operations_in
-from xetl.ir.builder import move_before
-from xetl.ir.passes import Pass
+from xetl.ir.builder import Pass, move_before
 from xetl.records import record
 from xetl_cpu.lowering.tiles import may_alias, root
 

@@ -23,11 +23,10 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
+from xetl.dialects.base import operations_in
 from xetl.dialects.upstream import memref, scf
-from xetl.dialects.walk import operations_in
 from xetl.dialects.xsmm import TileConfigDispatchOp, TileConfigOp
-from xetl.ir.builder import move_before
-from xetl.ir.passes import Pass
+from xetl.ir.builder import Pass, move_before
 from xetl.records import record
 from xetl_cpu.dialect import ThreadTilesOp
 from xetl_cpu.lowering.insert_amx_config import SETUP

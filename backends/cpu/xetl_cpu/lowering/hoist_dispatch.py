@@ -9,10 +9,10 @@ from __future__ import annotations
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute
 
+from xetl.dialects.base import operations_in
 from xetl.dialects.upstream import arith, func
-from xetl.dialects.walk import operations_in
 from xetl.dialects.xsmm import DispatchOp
-from xetl.ir.passes import Pass
+from xetl.ir.builder import Pass
 
 Key = tuple[str, tuple[tuple[str, Attribute], ...]]
 

@@ -19,11 +19,10 @@ from __future__ import annotations
 from xdsl.dialects.builtin import ModuleOp, VectorType
 from xdsl.ir import Block, Operation, SSAValue
 
+from xetl.dialects.base import operations_in
 from xetl.dialects.upstream import func, memref, scf
-from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import TileType
-from xetl.ir.builder import move_before
-from xetl.ir.passes import Pass
+from xetl.ir.builder import Pass, move_before
 from xetl.transforms.cse import merge_equal
 
 _MOVABLE_MEMREF = (

@@ -31,7 +31,7 @@ from xetl.dialects.xsmm import (
     TileConfigDispatchOp,
     TileConfigOp,
 )
-from xetl.ir.passes import Pass
+from xetl.ir.builder import Pass
 from xetl_cpu.dialect import BlockGemmOp, BrgemmTileOp, dispatch_of
 
 SETUP, RESET = "no_reset_tileconfig", "no_setup_tileconfig"

@@ -17,11 +17,10 @@ from xdsl.dialects.builtin import DenseArrayBase, FunctionType, IndexType, Modul
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from xetl.dialects.base import is_memref
 from xetl.dialects.kernel_attributes import STORED
-from xetl.dialects.kinds_of_types import is_memref
 from xetl.dialects.upstream import arith, func, gpu, scf
-from xetl.ir.builder import move_to_end
-from xetl.ir.passes import Pass
+from xetl.ir.builder import Pass, move_to_end
 from xetl_cpu.lowering.tiles import may_write, written_root
 
 _AXES = ("x", "y", "z")

@@ -29,7 +29,7 @@ from xdsl.dialects.builtin import IndexType, MemRefType, ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from xetl.dialects.base import memref_type
+from xetl.dialects.base import memref_type, operations_in
 from xetl.dialects.kernel_attributes import SUBGROUPS, subgroups_along_axes
 from xetl.dialects.memref_layout import memory_space_of
 from xetl.dialects.upstream import arith, func, gpu, memref, scf
@@ -38,10 +38,8 @@ from xetl.dialects.upstream.xegpu import (
     NbarrierArriveOp,
     NbarrierWaitOp,
 )
-from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import AssertOp
-from xetl.ir.builder import Builder, move_before, move_to_end
-from xetl.ir.passes import Pass
+from xetl.ir.builder import Builder, Pass, move_before, move_to_end
 from xetl.records import record
 from xetl_cpu.dialect import BarrierOp, FibersOp
 from xetl_cpu.lowering.expand_text_forms.scratch import replace_by

@@ -21,13 +21,11 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, i64
 from xdsl.ir import SSAValue
 
-from xetl.dialects.base import Index, ints_of, memref_type
-from xetl.dialects.kinds_of_types import is_memref
+from xetl.dialects.base import Index, ints_of, is_memref, memref_type, operations_in
 from xetl.dialects.memref_layout import strides_of
 from xetl.dialects.upstream import scf
-from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import StoreTileOp, TileMmaOp
-from xetl.ir.passes import Pass
+from xetl.ir.builder import Pass
 from xetl.transforms.diagnostics import remark
 from xetl_cpu.dialect import BrgemmTileOp
 from xetl_cpu.lowering.tiles import counters_of, origin

@@ -40,13 +40,10 @@ from xdsl.ir import Block, Region, SSAValue
 from xdsl.rewriter import Rewriter
 
 from xetl.analysis.affine import is_defined_outside
-from xetl.dialects.base import Index
-from xetl.dialects.kinds_of_types import is_memref
+from xetl.dialects.base import Index, is_memref, operations_in
 from xetl.dialects.upstream import arith, func, memref, scf
-from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import InitTileOp, TileType
-from xetl.ir.builder import Builder, move_before
-from xetl.ir.passes import Pass
+from xetl.ir.builder import Builder, Pass, move_before
 from xetl.records import record
 from xetl.transforms.cse import merge_equal
 from xetl.transforms.diagnostics import remark

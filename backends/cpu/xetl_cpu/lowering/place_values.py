@@ -46,11 +46,15 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from xetl.codegen.types import byte_width
 from xetl.dialects import xetile
-from xetl.dialects.base import vector_type
-from xetl.dialects.kinds_of_types import integer_width, is_dense, is_vector
+from xetl.dialects.base import (
+    integer_width,
+    is_dense,
+    is_vector,
+    operations_in,
+    vector_type,
+)
 from xetl.dialects.upstream import arith, scf, vector
-from xetl.dialects.walk import operations_in
-from xetl.ir.passes import Pass
+from xetl.ir.builder import Pass
 from xetl_cpu.lowering.loops.state import is_elementwise, shape_of
 from xetl_cpu.lowering.tiles import may_write
 from xetl_cpu.targets import Target, find_target

@@ -15,11 +15,9 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import VerifyException
 
-from xetl.dialects.memref_layout import constant_index
+from xetl.dialects.base import constant_index, operations_in
 from xetl.dialects.upstream import arith
-from xetl.dialects.walk import operations_in
-from xetl.ir.builder import Builder
-from xetl.ir.passes import Pass
+from xetl.ir.builder import Builder, Pass
 from xetl_cpu.dialect import BrgemmTileOp, dispatch_of, element_name
 from xetl_cpu.lowering.tiles import task_along_n
 from xetl_cpu.microkernels.blocking import choose_blocking

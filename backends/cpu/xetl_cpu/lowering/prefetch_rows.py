@@ -25,12 +25,9 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, BlockArgument, SSAValue
 
 from xetl.codegen.types import byte_width
-from xetl.dialects.base import memref_type
-from xetl.dialects.memref_layout import constant_index
+from xetl.dialects.base import constant_index, memref_type, operations_in
 from xetl.dialects.upstream import arith, memref, scf, vector
-from xetl.dialects.walk import operations_in
-from xetl.ir.builder import Builder
-from xetl.ir.passes import Pass
+from xetl.ir.builder import Builder, Pass
 from xetl_cpu.lowering.tiles import root
 from xetl_cpu.machine import LINE
 from xetl_cpu.targets import find_target

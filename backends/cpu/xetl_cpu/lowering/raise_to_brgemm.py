@@ -35,11 +35,9 @@ from xdsl.rewriter import Rewriter
 
 from xetl.analysis.affine import dominates, is_defined_outside
 from xetl.analysis.control_flow import yielded
-from xetl.dialects.base import vector_type
+from xetl.dialects.base import constant_index, operations_in, vector_type
 from xetl.dialects.literals import splat_value
-from xetl.dialects.memref_layout import constant_index
 from xetl.dialects.upstream import arith, func, scf
-from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import (
     InitTileOp,
     LoadTileOp,
@@ -48,8 +46,7 @@ from xetl.dialects.xetile import (
     TileType,
     UpdateTileOffsetOp,
 )
-from xetl.ir.builder import Builder
-from xetl.ir.passes import Pass
+from xetl.ir.builder import Builder, Pass
 from xetl.records import record
 from xetl.transforms.cse import merge_equal
 from xetl.transforms.diagnostics import remark

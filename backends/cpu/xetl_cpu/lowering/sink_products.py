@@ -22,10 +22,9 @@ from __future__ import annotations
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
-from xetl.dialects.walk import operations_in
+from xetl.dialects.base import operations_in
 from xetl.dialects.xetile import StoreTileOp
-from xetl.ir.builder import move_before
-from xetl.ir.passes import Pass
+from xetl.ir.builder import Pass, move_before
 from xetl_cpu.dialect import BrgemmTileOp
 from xetl_cpu.lowering.tiles import way_to_store, writes_between
 

@@ -15,10 +15,16 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from xetl.analysis.memory import is_dead, is_pure
 from xetl.dialects import xetile
-from xetl.dialects.base import Index, memref_type
-from xetl.dialects.kinds_of_types import is_dense, is_memref, is_vector
+from xetl.dialects.base import (
+    Index,
+    constant_index,
+    is_dense,
+    is_memref,
+    is_vector,
+    memref_type,
+)
 from xetl.dialects.literals import splat_value
-from xetl.dialects.memref_layout import constant_index, strides_of
+from xetl.dialects.memref_layout import strides_of
 from xetl.dialects.upstream import arith, memref, scf, vector
 from xetl.ir.builder import Builder
 from xetl_cpu.dialect import BrgemmTileOp

@@ -16,8 +16,7 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from xetl.analysis import affine, memory
 from xetl.analysis.affine import dominates, is_defined_outside
-from xetl.dialects.base import Index, vector_type
-from xetl.dialects.kinds_of_types import is_memref, is_vector
+from xetl.dialects.base import Index, is_memref, is_vector, vector_type
 from xetl.dialects.upstream import arith, func, memref, scf
 from xetl.dialects.upstream.xegpu import FenceOp
 from xetl.dialects.xetile import (

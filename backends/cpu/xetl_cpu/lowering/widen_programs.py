@@ -27,10 +27,9 @@ from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.ir import Operation, SSAValue
 
 from xetl.analysis.memory import is_pure
+from xetl.dialects.base import operations_in
 from xetl.dialects.upstream import memref, scf
-from xetl.dialects.walk import operations_in
-from xetl.ir.builder import Builder, move_to_end
-from xetl.ir.passes import Pass
+from xetl.ir.builder import Builder, Pass, move_to_end
 from xetl.transforms.diagnostics import remark
 from xetl_cpu.dialect import ThreadCountOp
 from xetl_cpu.lowering.order_programs import order_of

@@ -20,8 +20,7 @@ from xdsl.ir import Attribute
 from xdsl.irdl import operand_def, opt_prop_def, result_def, var_operand_def
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 
-from xetl.dialects.base import MixedList, Value, check, ints_of, type_of
-from xetl.dialects.kinds_of_types import is_memref
+from xetl.dialects.base import MixedList, Value, check, ints_of, is_memref, type_of
 from xetl.dialects.operation import XetlOp
 from xetl.dialects.traits import READS_AND_WRITES
 

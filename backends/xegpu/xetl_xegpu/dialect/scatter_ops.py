@@ -12,8 +12,7 @@ from xdsl.ir import Attribute
 from xdsl.irdl import operand_def, opt_operand_def, opt_prop_def, prop_def, result_def
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 
-from xetl.dialects.base import check, element_type, shape_of
-from xetl.dialects.kinds_of_types import is_memref
+from xetl.dialects.base import check, element_type, is_memref, shape_of
 from xetl.dialects.operation import XetlOp
 from xetl.dialects.traits import READS_AND_WRITES
 from xetl.dialects.type_rules import like

@@ -34,11 +34,11 @@ from xetl.dialects.base import (
     Value,
     check,
     element_type,
+    is_memref,
     shape_of,
     type_of,
     vector_type,
 )
-from xetl.dialects.kinds_of_types import is_memref
 from xetl.dialects.operation import XetlOp
 from xetl_xegpu.dialect.attributes import LayoutAttr, SliceAttr
 from xetl_xegpu.dialect.nd_ops import bits_of, elements_per_word

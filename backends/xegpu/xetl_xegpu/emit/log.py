@@ -17,8 +17,7 @@ from xetl.codegen.arith import as_word, widen
 from xetl.codegen.emitter import constant
 from xetl.codegen.types import F32, I1, I32, I64, Builder, Value, is_narrow_float, ll
 from xetl.devices import Device
-from xetl.dialects.base import element_type, ints_of
-from xetl.dialects.walk import operations_in
+from xetl.dialects.base import element_type, ints_of, operations_in
 from xetl.errors import InternalError
 from xetl.runtime.log import FAILED, HEADER_WORDS, LOG_WORDS, make_entry
 from xetl.transforms.diagnostics import positions_of

@@ -40,7 +40,7 @@ from xetl.codegen.types import (
     ll,
     memory_type,
 )
-from xetl.dialects.kinds_of_types import integer_width
+from xetl.dialects.base import integer_width
 from xetl.dialects.reduction_kinds import ON_INTEGERS
 from xetl.errors import InternalError
 from xetl_xegpu import simt

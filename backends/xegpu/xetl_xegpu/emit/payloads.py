@@ -32,7 +32,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from xetl.analysis.affine import is_defined_outside
 from xetl.codegen.types import I32, I64, Value, ll
-from xetl.dialects.memref_layout import constant_index
+from xetl.dialects.base import constant_index
 from xetl.dialects.upstream import arith, scf
 from xetl_xegpu import simt
 from xetl_xegpu.emit import builtins

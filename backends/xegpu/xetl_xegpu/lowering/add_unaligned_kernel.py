@@ -17,10 +17,9 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr, UnitAttr
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
-from xetl.dialects.kinds_of_types import is_memref
+from xetl.dialects.base import is_memref, operations_in
 from xetl.dialects.memref_layout import strides_of
 from xetl.dialects.upstream import gpu
-from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import (
     InitTileOp,
     LoadTileOp,
@@ -29,7 +28,7 @@ from xetl.dialects.xetile import (
     TileType,
 )
 from xetl.dialects.xetile.types import GLOBAL
-from xetl.ir.passes import Pass
+from xetl.ir.builder import Pass
 from xetl_xegpu.dialect.stage import NO_BLOCKS
 from xetl_xegpu.limits import UNALIGNED
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.plan import tile_origins

@@ -22,12 +22,9 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
 from xetl.analysis.memory import is_dead
-from xetl.dialects.base import ints_of
-from xetl.dialects.memref_layout import constant_index
+from xetl.dialects.base import constant_index, ints_of, operations_in
 from xetl.dialects.upstream import arith
-from xetl.dialects.walk import operations_in
-from xetl.ir.builder import Builder
-from xetl.ir.passes import Pass
+from xetl.ir.builder import Builder, Pass
 from xetl_xegpu import simt
 from xetl_xegpu.limits import BASE_ALIGNMENT, WIDTH_STEP
 from xetl_xegpu.lowering.kernel_ranges import kernel_ranges

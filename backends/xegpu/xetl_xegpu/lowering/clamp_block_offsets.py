@@ -17,10 +17,9 @@ from xdsl.dialects.builtin import ModuleOp, i64
 from xdsl.ir import SSAValue
 
 from xetl.analysis.ranges import Ranges
+from xetl.dialects.base import operations_in
 from xetl.dialects.upstream import arith
-from xetl.dialects.walk import operations_in
-from xetl.ir.builder import Builder
-from xetl.ir.passes import Pass
+from xetl.ir.builder import Builder, Pass
 from xetl_xegpu import simt
 from xetl_xegpu.limits import LIMIT
 from xetl_xegpu.lowering.kernel_ranges import kernel_ranges

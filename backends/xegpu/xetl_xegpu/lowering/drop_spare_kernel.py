@@ -19,10 +19,9 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.rewriter import Rewriter
 
 from xetl.devices import find_device
-from xetl.dialects.base import ints_of
+from xetl.dialects.base import ints_of, operations_in
 from xetl.dialects.upstream import gpu
-from xetl.dialects.walk import operations_in
-from xetl.ir.passes import Pass
+from xetl.ir.builder import Pass
 from xetl.transforms.choose_inner_blocks import DEVICE
 from xetl_xegpu.limits import UNALIGNED
 from xetl_xegpu.lowering.record_arguments import BLOCK_ARGUMENTS

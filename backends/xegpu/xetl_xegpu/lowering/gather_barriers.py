@@ -25,10 +25,10 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from xetl.dialects.base import operations_in
 from xetl.dialects.literals import make_splat
 from xetl.dialects.upstream import arith, scf
-from xetl.dialects.walk import operations_in
-from xetl.ir.passes import Pass
+from xetl.ir.builder import Pass
 from xetl_xegpu import simt
 
 _MET = (simt.NamedBarrierOp, simt.BarrierWaitOp)

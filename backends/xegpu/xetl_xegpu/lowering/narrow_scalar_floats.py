@@ -31,14 +31,13 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
+from xetl.dialects.base import is_memref, is_vector, operations_in
 from xetl.dialects.kernel_attributes import ARG_NAMES
-from xetl.dialects.kinds_of_types import is_memref, is_vector
 from xetl.dialects.literals import splat_value
 from xetl.dialects.upstream import arith, func, gpu
-from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import TileType
 from xetl.errors import LaunchError, XetlError
-from xetl.ir.passes import Pass
+from xetl.ir.builder import Pass
 from xetl.transforms.diagnostics import DiagnosticEmitter, remark
 
 _LARGEST = (2 - 2**-23) * 2.0**127

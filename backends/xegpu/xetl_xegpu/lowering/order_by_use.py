@@ -25,7 +25,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation
 
 from xetl.analysis.memory import is_pure
-from xetl.ir.passes import Pass
+from xetl.ir.builder import Pass
 from xetl_xegpu import simt
 from xetl_xegpu.lowering.fit_registers.graph import behind_needs
 

@@ -34,12 +34,11 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, SSAValue
 
 from xetl.analysis.memory import Root, roots_of, stored_arguments
-from xetl.dialects.base import ints_of
-from xetl.dialects.kinds_of_types import is_memref
+from xetl.dialects.base import ints_of, is_memref
 from xetl.dialects.memref_layout import strides_of
 from xetl.dialects.upstream import gpu, memref, scf
 from xetl.dialects.xetile import PrefetchTileOp, StoreTileOp, TileType
-from xetl.ir.passes import Pass
+from xetl.ir.builder import Pass
 
 STORED = "xegpu.stored"
 LOADED = "xegpu.loaded"

@@ -25,14 +25,12 @@ from xdsl.dialects.builtin import AnyFloat, ModuleOp, VectorType
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from xetl.dialects.base import element_type, shape_of
-from xetl.dialects.kinds_of_types import is_vector
+from xetl.dialects.base import element_type, is_vector, operations_in, shape_of
 from xetl.dialects.literals import make_splat, splat_value
 from xetl.dialects.reduction_kinds import CombiningKindAttr, identity_of
 from xetl.dialects.upstream import arith, gpu, scf, vector
 from xetl.dialects.upstream.elementwise import bit_width
-from xetl.dialects.walk import operations_in
-from xetl.ir.passes import Pass
+from xetl.ir.builder import Pass
 from xetl_xegpu.dialect.stage import NO_BLOCKS
 
 

@@ -24,11 +24,9 @@ from xdsl.dialects.builtin import IndexType, ModuleOp, i32
 from xdsl.ir import Block, Region
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from xetl.dialects.memref_layout import constant_index
+from xetl.dialects.base import constant_index, operations_in
 from xetl.dialects.upstream import arith, scf
-from xetl.dialects.walk import operations_in
-from xetl.ir.builder import Builder
-from xetl.ir.passes import Pass
+from xetl.ir.builder import Builder, Pass
 from xetl_xegpu import simt
 from xetl_xegpu.lowering.kernel_ranges import kernel_ranges
 

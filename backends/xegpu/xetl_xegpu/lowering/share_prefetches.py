@@ -19,11 +19,9 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
 from xetl.analysis.affine import is_defined_outside
-from xetl.dialects.memref_layout import constant_index
+from xetl.dialects.base import constant_index, operations_in
 from xetl.dialects.upstream import arith
-from xetl.dialects.walk import operations_in
-from xetl.ir.builder import Builder
-from xetl.ir.passes import Pass
+from xetl.ir.builder import Builder, Pass
 from xetl_xegpu import simt
 from xetl_xegpu.simt import BlockPrefetchOp, FuncOp
 

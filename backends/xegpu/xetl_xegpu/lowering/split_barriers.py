@@ -33,8 +33,8 @@ from xdsl.ir import Block, Operation
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import IsTerminator, is_side_effect_free
 
-from xetl.dialects.walk import operations_in
-from xetl.ir.passes import Pass
+from xetl.dialects.base import operations_in
+from xetl.ir.builder import Pass
 from xetl_xegpu import simt
 
 ENOUGH = 8

@@ -22,10 +22,10 @@ from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, i64
 from xdsl.ir import Attribute, Operation
 
 from xetl.devices import Device, find_device
+from xetl.dialects.base import operations_in
 from xetl.dialects.kernel_attributes import subgroups_along_axes
 from xetl.dialects.upstream import gpu
-from xetl.dialects.walk import operations_in
-from xetl.ir.passes import Pass
+from xetl.ir.builder import Pass
 from xetl.transforms.check_barriers import CheckBarriersPass
 from xetl.transforms.diagnostics import refusal
 from xetl_xegpu.dialect import LayoutAttr, TensorDescType

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from xdsl.ir import Attribute, Dialect, Operation
 
-from xetl.dialects.base import shape_of
-from xetl.dialects.kinds_of_types import is_memref, is_vector
+from xetl.dialects.base import is_memref, is_vector, shape_of
 from xetl.dialects.operation import operations_of
 from xetl.transforms.stages import StageSpec, register_stage
 from xetl_xegpu.simt import block_ops, memory_ops, program_ops

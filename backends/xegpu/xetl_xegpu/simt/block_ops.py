@@ -54,8 +54,7 @@ from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from xetl.devices import CODES
-from xetl.dialects.base import Value, check, element_type, shape_of
-from xetl.dialects.memref_layout import constant_index
+from xetl.dialects.base import Value, check, constant_index, element_type, shape_of
 from xetl.dialects.operation import Common, Operand, XetlOp
 from xetl.dialects.traits import READS_AND_WRITES
 from xetl.dialects.type_rules import like

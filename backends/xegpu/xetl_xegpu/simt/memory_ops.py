@@ -16,8 +16,7 @@ from xdsl.ir import Attribute
 from xdsl.irdl import operand_def, opt_operand_def, opt_prop_def, prop_def, result_def
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 
-from xetl.dialects.base import check
-from xetl.dialects.kinds_of_types import integer_width
+from xetl.dialects.base import check, integer_width
 from xetl.dialects.operation import Operand, XetlOp
 from xetl.dialects.reduction_kinds import kind_attribute, kind_fits, normalize_kind
 from xetl.dialects.traits import READS_AND_WRITES

@@ -13,7 +13,7 @@ from xetl.ops.products.product import gelu, product
 from xetl.ops.rows.normalization import norm_folded_rows, norm_rows
 from xetl.ops.rows.softmaxes import softmax_folded_rows, softmax_rows
 from xetl.xetile import constexpr, f32
-from xetl_xegpu.launch.repitching import copy_rows
+from xetl_xegpu.launch.staging import copy_rows
 from xetl_xegpu.offline.isa import count, loops
 
 pytestmark = pytest.mark.skipif(not HAS_OCLOC, reason=REASON)

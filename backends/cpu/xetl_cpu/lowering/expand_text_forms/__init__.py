@@ -33,15 +33,12 @@ from xdsl.rewriter import Rewriter
 
 from xetl.analysis.axes import defined_by
 from xetl.codegen.types import byte_width
-from xetl.dialects.base import memref_type
+from xetl.dialects.base import integer_width, is_vector, memref_type, operations_in
 from xetl.dialects.kernel_attributes import SUBGROUPS, TEXT
-from xetl.dialects.kinds_of_types import integer_width, is_vector
 from xetl.dialects.memref_layout import memory_space_of
 from xetl.dialects.text import cannot_run
 from xetl.dialects.upstream import arith, gpu, memref, xegpu
-from xetl.dialects.walk import operations_in
-from xetl.ir.builder import Builder
-from xetl.ir.passes import Pass
+from xetl.ir.builder import Builder, Pass
 from xetl.transforms.canonicalize.folding import integer_of
 from xetl.transforms.diagnostics import remark
 from xetl.transforms.normalize_tiles import split_tile_arrays

@@ -15,8 +15,7 @@ from xdsl.rewriter import Rewriter
 
 from xetl.analysis.axes import defined_by
 from xetl.dialects import xetile
-from xetl.dialects.base import ints_of, vector_type
-from xetl.dialects.kinds_of_types import is_vector
+from xetl.dialects.base import ints_of, is_vector, vector_type
 from xetl.dialects.upstream import gpu
 from xetl.ir.builder import Builder
 from xetl.transforms.legalize_vectors.reductions import reduced

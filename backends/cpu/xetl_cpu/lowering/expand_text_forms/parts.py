@@ -9,8 +9,7 @@ from typing import Any
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, MemRefType
 from xdsl.ir import Operation, SSAValue
 
-from xetl.dialects.base import Index, ints_of, vector_type
-from xetl.dialects.kinds_of_types import is_dense, is_vector
+from xetl.dialects.base import Index, ints_of, is_dense, is_vector, vector_type
 from xetl.dialects.memref_layout import row_major
 from xetl.dialects.upstream import arith, memref, vector
 from xetl.ir.builder import Builder

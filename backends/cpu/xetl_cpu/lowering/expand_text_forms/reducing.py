@@ -19,8 +19,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from xetl.dialects.base import Index, element_type, is_tf32, vector_type
-from xetl.dialects.kinds_of_types import is_vector
+from xetl.dialects.base import Index, element_type, is_tf32, is_vector, vector_type
 from xetl.dialects.upstream import arith, gpu, vector
 from xetl.dialects.xetile import TileMmaOp, TileReduceOp
 from xetl.ir.builder import Builder

@@ -14,9 +14,8 @@ from typing import Any
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from xetl.dialects.base import Index, memref_type
+from xetl.dialects.base import Index, is_memref, memref_type
 from xetl.dialects.kernel_attributes import SHARED
-from xetl.dialects.kinds_of_types import is_memref
 from xetl.dialects.memref_layout import memory_space_of
 from xetl.dialects.upstream import memref
 from xetl.dialects.xetile import InitTileOp

@@ -16,9 +16,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from xetl.analysis.control_flow import yielded
 from xetl.codegen.memref import static_strides
-from xetl.dialects.base import memref_type, vector_type
-from xetl.dialects.kinds_of_types import is_memref
-from xetl.dialects.memref_layout import constant_index
+from xetl.dialects.base import constant_index, is_memref, memref_type, vector_type
 from xetl.dialects.upstream import arith, memref, scf
 from xetl.dialects.xetile import InitTileOp, UpdateTileOffsetOp
 from xetl.errors import InternalError

@@ -22,8 +22,7 @@ from xdsl.rewriter import Rewriter
 
 from xetl.codegen.types import is_narrow_float
 from xetl.dialects import xetile
-from xetl.dialects.base import Index
-from xetl.dialects.kinds_of_types import is_vector
+from xetl.dialects.base import Index, is_vector
 from xetl.dialects.upstream import arith, math, scf, vector
 from xetl.imports import late
 from xetl.ir.builder import Builder, move_to_end

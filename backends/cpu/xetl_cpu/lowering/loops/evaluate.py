@@ -6,8 +6,7 @@ from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from xetl.dialects import xetile
-from xetl.dialects.base import row_type, vector_type
-from xetl.dialects.kinds_of_types import is_vector
+from xetl.dialects.base import is_vector, row_type, vector_type
 from xetl.dialects.literals import splat_value
 from xetl.dialects.upstream import arith, math, memref, vector
 from xetl.errors import InternalError

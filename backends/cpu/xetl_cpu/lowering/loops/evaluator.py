@@ -17,10 +17,8 @@ from typing import Any, TypeAlias
 from xdsl.dialects.builtin import IndexType, IntegerType
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from xetl.dialects.base import Index, row_type, vector_type
-from xetl.dialects.kinds_of_types import is_vector
+from xetl.dialects.base import Index, constant_index, is_vector, row_type, vector_type
 from xetl.dialects.literals import make_splat
-from xetl.dialects.memref_layout import constant_index
 from xetl.dialects.upstream import arith, memref, scf, vector
 from xetl.errors import InternalError
 from xetl.imports import late

@@ -10,8 +10,7 @@ from xdsl.dialects.builtin import BFloat16Type, Float16Type, VectorType, f32
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from xetl.dialects import xetile
-from xetl.dialects.base import vector_type
-from xetl.dialects.kinds_of_types import integer_width, is_vector
+from xetl.dialects.base import integer_width, is_vector, vector_type
 from xetl.dialects.literals import splat_value
 from xetl.dialects.reduction_kinds import ON_INTEGERS, identity_of, operation_of
 from xetl.dialects.upstream import arith, memref, vector

@@ -15,8 +15,7 @@ from typing import NamedTuple
 from xdsl.dialects.builtin import IndexType, VectorType, i1
 from xdsl.ir import SSAValue
 
-from xetl.dialects.base import Index, memref_type
-from xetl.dialects.kinds_of_types import integer_width, is_vector
+from xetl.dialects.base import Index, integer_width, is_vector, memref_type
 from xetl.dialects.literals import splat_value
 from xetl.dialects.memref_layout import strides_of
 from xetl.dialects.upstream import arith, vector

@@ -16,8 +16,7 @@ from xdsl.rewriter import InsertPoint
 from xetl.analysis.ranges import Ranges
 from xetl.codegen.memref import static_strides
 from xetl.dialects import xetile
-from xetl.dialects.base import Index, memref_type, vector_type
-from xetl.dialects.kinds_of_types import is_memref, is_vector
+from xetl.dialects.base import Index, is_memref, is_vector, memref_type, vector_type
 from xetl.dialects.upstream import memref
 from xetl.errors import InternalError
 from xetl.ir.builder import Builder

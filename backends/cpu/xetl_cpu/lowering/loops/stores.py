@@ -22,8 +22,8 @@ from xdsl.dialects.builtin import IntegerAttr, IntegerType, i1, i64
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from xetl.codegen.types import byte_width
-from xetl.dialects.base import Index, memref_type, vector_type
-from xetl.dialects.memref_layout import constant_index, strides_of
+from xetl.dialects.base import Index, constant_index, memref_type, vector_type
+from xetl.dialects.memref_layout import strides_of
 from xetl.dialects.upstream import arith, memref, scf, vector
 from xetl.dialects.xetile import LoadTileOp, StoreScatterOp, StoreTileOp
 from xetl.imports import late

@@ -18,8 +18,7 @@ from collections.abc import Sequence
 from xdsl.ir import Operation, SSAValue
 
 from xetl.codegen.memref import static_strides
-from xetl.dialects.base import memref_type
-from xetl.dialects.kinds_of_types import is_vector
+from xetl.dialects.base import is_vector, memref_type
 from xetl.dialects.upstream import arith, vector
 from xetl.dialects.xetile import LoadTileOp, TileConvLayoutOp, TileTransposeOp
 from xetl.ir.builder import Builder

@@ -16,9 +16,8 @@ from xdsl.ir import BlockArgument, SSAValue
 from xdsl.rewriter import Rewriter
 
 from xetl.analysis.affine import multiple_of
-from xetl.dialects.base import Index
+from xetl.dialects.base import Index, operations_in
 from xetl.dialects.upstream import arith, func, memref, scf
-from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import InitTileOp
 from xetl.ir.builder import Builder, move_before
 from xetl.records import record

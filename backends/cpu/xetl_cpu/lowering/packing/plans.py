@@ -10,9 +10,7 @@ from collections.abc import Callable, Sequence
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from xetl.analysis.affine import is_defined_outside, is_multiple_of, multiple_of
-from xetl.dialects.base import Index
-from xetl.dialects.kinds_of_types import is_memref
-from xetl.dialects.memref_layout import constant_index
+from xetl.dialects.base import Index, constant_index, is_memref
 from xetl.dialects.upstream import arith, func, scf
 from xetl.dialects.upstream.memref import AllocOp
 from xetl.dialects.xetile import InitTileOp, TileType

@@ -22,15 +22,13 @@ from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, StringAttr, i64
 from xdsl.ir import Operation, SSAValue
 
 from xetl.devices import Device, find_device
-from xetl.dialects.base import Index, ints_of
-from xetl.dialects.kinds_of_types import is_vector
+from xetl.dialects.base import Index, ints_of, is_vector, operations_in
 from xetl.dialects.upstream import gpu
 from xetl.dialects.upstream import xegpu as hints
 from xetl.dialects.upstream.elementwise import bit_width
-from xetl.dialects.walk import operations_in
 from xetl.dialects.xetile import AssertOp, PrintOp
 from xetl.errors import CompileError
-from xetl.ir.passes import Pass
+from xetl.ir.builder import Pass
 from xetl.transforms.diagnostics import DiagnosticEmitter, DiagnosticKind
 from xetl_xegpu import dialect as xegpu
 from xetl_xegpu.dialect.stage import set_launch_facts

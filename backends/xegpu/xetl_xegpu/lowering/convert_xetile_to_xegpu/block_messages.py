@@ -12,8 +12,7 @@ from math import prod
 from xdsl.dialects.builtin import IntegerAttr, MemRefType, i8, i32, i64
 from xdsl.ir import Attribute, SSAValue
 
-from xetl.dialects.base import Index, memref_type, vector_type
-from xetl.dialects.memref_layout import known
+from xetl.dialects.base import Index, known, memref_type, vector_type
 from xetl.dialects.upstream import arith, memref, vector
 from xetl_xegpu.dialect import (
     CreateMemDescOp,

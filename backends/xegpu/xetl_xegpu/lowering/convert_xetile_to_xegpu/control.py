@@ -14,8 +14,14 @@ from xdsl.dialects.builtin import IndexType, i64
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
 from xetl.analysis.ranges import Range
-from xetl.dialects.base import Index, memref_type, vector_type
-from xetl.dialects.kinds_of_types import Vector, is_memref, is_vector
+from xetl.dialects.base import (
+    Index,
+    Vector,
+    is_memref,
+    is_vector,
+    memref_type,
+    vector_type,
+)
 from xetl.dialects.memref_layout import memory_space_of
 from xetl.dialects.upstream import scf
 from xetl.dialects.xetile import InitTileOp, TileType

@@ -21,11 +21,9 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from xetl.analysis.ranges import Ranges
 from xetl.devices import Device
-from xetl.dialects.base import Index, vector_type
+from xetl.dialects.base import Index, Vector, is_memref, is_vector, known, vector_type
 from xetl.dialects.kernel_attributes import subgroups_along_axes
-from xetl.dialects.kinds_of_types import Vector, is_memref, is_vector
 from xetl.dialects.literals import make_splat
-from xetl.dialects.memref_layout import known
 from xetl.dialects.upstream import arith, gpu, vector
 from xetl.dialects.upstream.elementwise import ElementwiseOp
 from xetl.dialects.upstream.gpu import FuncOp

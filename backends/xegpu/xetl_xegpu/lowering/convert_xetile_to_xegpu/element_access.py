@@ -7,10 +7,9 @@ from collections.abc import Iterator, Sequence
 from xdsl.dialects.builtin import IndexType, i64
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from xetl.dialects.base import Index, vector_type
-from xetl.dialects.kinds_of_types import integer_width
+from xetl.dialects.base import Index, integer_width, known, vector_type
 from xetl.dialects.literals import splat_value
-from xetl.dialects.memref_layout import ENDLESS, known
+from xetl.dialects.memref_layout import ENDLESS
 from xetl.dialects.reduction_kinds import ON_INTEGERS, atomic_name, normalize_kind
 from xetl.dialects.upstream import arith, memref, scf, vector
 from xetl.dialects.xetile import AtomicRmwTileOp, LoadGatherOp, StoreScatterOp

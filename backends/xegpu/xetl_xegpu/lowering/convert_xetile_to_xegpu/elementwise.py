@@ -13,8 +13,15 @@ from typing import Any
 from xdsl.dialects.builtin import FloatTF32Type, IndexType, f32
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from xetl.dialects.base import element_type, is_tf32, vector_type, with_element
-from xetl.dialects.kinds_of_types import Dense, is_dense, is_vector
+from xetl.dialects.base import (
+    Dense,
+    element_type,
+    is_dense,
+    is_tf32,
+    is_vector,
+    vector_type,
+    with_element,
+)
 from xetl.dialects.literals import splat_value
 from xetl.dialects.upstream import arith, math, vector
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.conversion import Converter, Rule

@@ -16,8 +16,7 @@ from typing import TypeAlias
 from xdsl.dialects.builtin import FloatTF32Type, VectorType, f32
 from xdsl.ir import Attribute, SSAValue
 
-from xetl.dialects.base import Index
-from xetl.dialects.kinds_of_types import Vector
+from xetl.dialects.base import Index, Vector
 
 LANES = 16
 """Of a subgroup; a fragment has so many columns, one for each lane."""

@@ -14,9 +14,7 @@ from typing import NamedTuple
 from xdsl.dialects.builtin import IndexType, i1, i8, i32, i64
 from xdsl.ir import Attribute, SSAValue
 
-from xetl.dialects.base import Index, vector_type, with_element
-from xetl.dialects.kinds_of_types import integer_width
-from xetl.dialects.memref_layout import known
+from xetl.dialects.base import Index, integer_width, known, vector_type, with_element
 from xetl.dialects.upstream import arith, vector
 from xetl_xegpu.dialect import LoadOp, PrefetchOp, StoreOp
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.conversion import Converter

@@ -21,9 +21,13 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAVal
 from xetl.analysis.control_flow import sources, yielded
 from xetl.devices import PRODUCTS_OF_CODES
 from xetl.dialects import xetile
-from xetl.dialects.base import Index, element_type, vector_type
-from xetl.dialects.kinds_of_types import integer_width
-from xetl.dialects.memref_layout import constant_index
+from xetl.dialects.base import (
+    Index,
+    constant_index,
+    element_type,
+    integer_width,
+    vector_type,
+)
 from xetl.dialects.upstream import arith, scf
 from xetl.dialects.upstream.elementwise import bit_width
 from xetl.dialects.upstream.gpu import FuncOp

@@ -13,8 +13,7 @@ from typing import NamedTuple, TypeAlias
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from xetl.dialects import xetile
-from xetl.dialects.base import vector_type
-from xetl.dialects.kinds_of_types import Vector, is_vector
+from xetl.dialects.base import Vector, is_vector, vector_type
 from xetl.dialects.upstream import arith, vector
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.conversion import Converter, Rule
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import (

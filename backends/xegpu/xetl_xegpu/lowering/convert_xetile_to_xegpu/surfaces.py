@@ -12,9 +12,7 @@ from typing import NamedTuple
 from xdsl.dialects.builtin import NoneAttr
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
-from xetl.dialects.base import Index, memref_type
-from xetl.dialects.kinds_of_types import is_memref
-from xetl.dialects.memref_layout import constant_index, known
+from xetl.dialects.base import Index, constant_index, is_memref, known, memref_type
 from xetl.dialects.upstream import arith
 from xetl_xegpu.dialect import BlockTdescAttr, CreateNdTdescOp, TensorDescType
 from xetl_xegpu.dialect.stage import NO_BLOCKS

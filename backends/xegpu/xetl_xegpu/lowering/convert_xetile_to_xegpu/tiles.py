@@ -15,8 +15,7 @@ from xdsl.dialects.builtin import FixedBitwidthType, IndexType
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from xetl.dialects import xetile
-from xetl.dialects.base import Index
-from xetl.dialects.kinds_of_types import is_memref
+from xetl.dialects.base import Index, is_memref
 from xetl.dialects.literals import splat_value
 from xetl.dialects.upstream import arith
 from xetl.transforms.diagnostics import remark

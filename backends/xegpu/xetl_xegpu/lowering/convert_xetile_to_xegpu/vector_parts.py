@@ -12,9 +12,7 @@ from itertools import product
 from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from xetl.dialects.base import Index, ints_of, vector_type
-from xetl.dialects.kinds_of_types import is_vector
-from xetl.dialects.memref_layout import known
+from xetl.dialects.base import Index, ints_of, is_vector, known, vector_type
 from xetl.dialects.upstream import arith, vector
 from xetl.dialects.upstream.elementwise import bit_width
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.conversion import Converter, Rule

@@ -23,14 +23,15 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
-from xetl.dialects.base import Index, memref_type
-from xetl.dialects.kinds_of_types import MemRef, integer_width, is_memref
-from xetl.dialects.memref_layout import (
+from xetl.dialects.base import (
+    Index,
+    MemRef,
     constant_index,
-    memory_space_of,
-    row_major,
-    strides_of,
+    integer_width,
+    is_memref,
+    memref_type,
 )
+from xetl.dialects.memref_layout import memory_space_of, row_major, strides_of
 from xetl.dialects.upstream import arith, memref
 from xetl.dialects.upstream.elementwise import bit_width
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.conversion import Converter, Rule

@@ -39,8 +39,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import Rewriter
 
 from xetl.devices import Device, find_device
-from xetl.dialects.base import Index, ints_of, memref_type
-from xetl.dialects.kinds_of_types import is_integer_attr, is_memref
+from xetl.dialects.base import Index, ints_of, is_integer_attr, is_memref, memref_type
 from xetl.dialects.memref_layout import strides_of
 from xetl.dialects.upstream import arith, gpu, memref, scf, vector
 from xetl.dialects.upstream.xegpu import (
@@ -49,8 +48,8 @@ from xetl.dialects.upstream.xegpu import (
     NbarrierArriveOp,
     NbarrierWaitOp,
 )
+from xetl.ir.builder import Pass
 from xetl.ir.conversion import convert_for, convert_if, convert_while
-from xetl.ir.passes import Pass
 from xetl.transforms.diagnostics import refusal
 from xetl_xegpu import dialect as xegpu
 from xetl_xegpu import simt

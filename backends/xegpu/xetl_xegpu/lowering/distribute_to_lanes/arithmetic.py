@@ -21,8 +21,13 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from xetl.dialects.base import element_type, shape_of, with_element
-from xetl.dialects.kinds_of_types import integer_width, is_dense
+from xetl.dialects.base import (
+    element_type,
+    integer_width,
+    is_dense,
+    shape_of,
+    with_element,
+)
 from xetl.dialects.literals import splat_value
 from xetl.dialects.reduction_kinds import operation_of, sums_run_in
 from xetl.dialects.upstream import arith, math, vector

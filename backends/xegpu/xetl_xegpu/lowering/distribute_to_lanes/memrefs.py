@@ -8,9 +8,14 @@ from math import prod
 from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, MemRefType, i1, i32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from xetl.dialects.base import Index, memref_type
-from xetl.dialects.kinds_of_types import integer_width, is_memref
-from xetl.dialects.memref_layout import constant_index, memory_space_of, strides_of
+from xetl.dialects.base import (
+    Index,
+    constant_index,
+    integer_width,
+    is_memref,
+    memref_type,
+)
+from xetl.dialects.memref_layout import memory_space_of, strides_of
 from xetl.dialects.upstream import arith, memref
 from xetl.dialects.xetile.types import SHARED
 from xetl_xegpu import simt

@@ -22,14 +22,13 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
 from xetl.analysis.uniformity import find_divergence
-from xetl.dialects.memref_layout import constant_index
+from xetl.dialects.base import constant_index, operations_in
 from xetl.dialects.upstream import gpu, scf
 from xetl.dialects.upstream.xegpu import (
     InitNbarrierOp,
     NbarrierArriveOp,
     NbarrierWaitOp,
 )
-from xetl.dialects.walk import operations_in
 from xetl_xegpu import simt
 from xetl_xegpu.dialect import AtomicRmwOp
 from xetl_xegpu.lowering.distribute_to_lanes.state import Lanes, NamedBarrier

@@ -24,8 +24,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from xetl.devices import Device
-from xetl.dialects.base import Index
-from xetl.dialects.kinds_of_types import is_vector
+from xetl.dialects.base import Index, is_vector
 from xetl.dialects.upstream import arith, vector
 from xetl.dialects.upstream.elementwise import bit_width
 from xetl.errors import XetlError

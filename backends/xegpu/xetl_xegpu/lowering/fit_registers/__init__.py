@@ -30,9 +30,9 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xetl.devices import Device, find_device
+from xetl.dialects.base import operations_in
 from xetl.dialects.upstream import arith
-from xetl.dialects.walk import operations_in
-from xetl.ir.passes import Pass
+from xetl.ir.builder import Pass
 from xetl_xegpu import simt
 from xetl_xegpu.lowering.fit_registers.graph import Graph, Registers, behind_needs
 from xetl_xegpu.lowering.register_need import registers_needed
