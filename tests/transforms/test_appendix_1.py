@@ -18,7 +18,6 @@ from xetl.dialects.text import read_module
 from xetl.dialects.upstream import gpu
 from xetl.transforms.canonicalize import CanonicalizePass
 from xetl.transforms.choose_inner_blocks import ChooseInnerBlocksPass
-from xetl.transforms.convert_xetile_to_vector import ConvertXetileToVectorPass
 from xetl.transforms.legalize_vectors import LegalizeVectorsPass
 from xetl.transforms.stages import check_stage
 
@@ -64,7 +63,6 @@ TO_TILES = [LegalizeVectorsPass(), CanonicalizePass()]
 CHAINS = {
     "xetile": TO_TILES,
     "blocked": [*TO_TILES, ChooseInnerBlocksPass()],
-    "there and back": [*TO_TILES, ConvertXetileToVectorPass()],
 }
 
 
