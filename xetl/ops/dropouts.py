@@ -14,8 +14,7 @@ from xetl import xetile
 from xetl.errors import LaunchError
 from xetl.language.ops import cdiv
 from xetl.ops.activations import copied
-from xetl.ops.calling.batches import itself
-from xetl.ops.calling.calls import Launch
+from xetl.ops.calling.calls import Launch, itself
 from xetl.ops.calling.declarations import (
     SUMS,
     ArrayLike,

@@ -15,8 +15,15 @@ from xetl.errors import LaunchError
 from xetl.language.dtypes import DType, i32, i64
 from xetl.language.ops import cdiv
 from xetl.ops.activations import copied
-from xetl.ops.calling.batches import View, as_line, as_row, chain, itself, split_batch
-from xetl.ops.calling.calls import Launch
+from xetl.ops.calling.calls import (
+    Launch,
+    View,
+    as_line,
+    as_row,
+    chain,
+    itself,
+    split_batch,
+)
 from xetl.ops.calling.declarations import (
     SUMS,
     ArrayLike,

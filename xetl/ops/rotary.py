@@ -10,7 +10,7 @@ from typing import Any
 
 from xetl import xetile
 from xetl.language.ops import next_power_of_2
-from xetl.ops.calling.batches import View, itself
+from xetl.ops.calling.calls import View, itself
 from xetl.ops.calling.declarations import (
     SUMS,
     ArrayLike,

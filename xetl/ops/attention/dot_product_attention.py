@@ -15,8 +15,7 @@ from xetl.ops.activations import copied
 from xetl.ops.attention.backward_kernel import attention_backward
 from xetl.ops.attention.blocks import QUERIES, blocks_of
 from xetl.ops.attention.kernel import attention, attention_with_options
-from xetl.ops.calling.batches import View, chain, itself, split_batch
-from xetl.ops.calling.calls import Launch
+from xetl.ops.calling.calls import Launch, View, chain, itself, split_batch
 from xetl.ops.calling.declarations import (
     SUMS,
     ArrayLike,

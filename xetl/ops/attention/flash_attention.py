@@ -20,8 +20,7 @@ from xetl.ops.attention.dot_product_attention import (
     window_of,
 )
 from xetl.ops.attention.kernel import attention_with_options
-from xetl.ops.calling.batches import View
-from xetl.ops.calling.calls import Launch
+from xetl.ops.calling.calls import Launch, View
 from xetl.ops.calling.declarations import (
     SUMS,
     ArrayLike,

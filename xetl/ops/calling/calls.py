@@ -2,17 +2,21 @@
 
 What a call of a function needs depends on shapes, strides and dtypes alone, so it is
 kept by these: the views that kernels take, the grid, the compile-time arguments.
+
+Of a batch of matrices a kernel takes at most two dimensions before the matrix. Nothing
+is copied: dimensions are merged where strides allow it, repeated where they are
+broadcast, and the host loops over what is left.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, Generic, TypeVar
+from math import prod
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
 from xetl.backend import RecordedLaunch
-from xetl.ops.calling.batches import View
 from xetl.ops.calling.operands import Numbers, Shape
 from xetl.records import record
 from xetl.runtime.grid import Grid
@@ -129,3 +133,155 @@ class Launch:
         code = found.loaded
         run(code, self.grid, wanted.args, place)
         return RecordedLaunch(code.executable, self.grid, wanted.args, code.stored)
+
+
+View: TypeAlias = Callable[[Numbers], Numbers]
+"""Gives another view of an array: the same memory, another shape."""
+
+Views: TypeAlias = tuple[View, View, View]
+"""Of a, b and out."""
+
+
+def itself(x: Numbers) -> Numbers:
+    """No other view."""
+    return x
+
+
+def as_matrices(a: Numbers, b: Numbers) -> Views:
+    """Vectors as matrices: a row on the left, a column on the right."""
+    is_row, is_column = a.ndim == 1, b.ndim == 1
+    if is_row and is_column:
+        return as_row, _column, as_row
+    if is_row:
+        return as_row, itself, lambda x: x[..., None, :]
+    return itself, _column if is_column else itself, _column if is_column else itself
+
+
+def as_row(x: Numbers) -> Numbers:
+    """A vector as a matrix of one row."""
+    return x[None, :]
+
+
+def as_line(x: Numbers) -> Numbers:
+    """All elements as a vector."""
+    return x.reshape(-1)
+
+
+def _column(x: Numbers) -> Numbers:
+    return x[..., None]
+
+
+def transposed(x: Numbers) -> Numbers:
+    """Rows and columns exchanged."""
+    return x.swapaxes(-1, -2)
+
+
+def seen(arrays: Sequence[Numbers], views: Views) -> tuple[Numbers, Numbers, Numbers]:
+    """The views of a, b and out."""
+    a, b, out = (view(array) for array, view in zip(arrays, views))
+    return a, b, out
+
+
+def chained(first: Views, then: Views) -> Views:
+    """The views ``then`` of the views ``first``."""
+    a, b, out = map(chain, first, then)
+    return a, b, out
+
+
+def chain(first: View, then: View) -> View:
+    """The view ``then`` of the view ``first``."""
+    if first is itself:
+        return then
+    if then is itself:
+        return first
+    return lambda x: then(first(x))
+
+
+class Batches(NamedTuple):
+    """How to see the operands of a function of matrices.
+
+    Attributes:
+        views: of each: ``loops`` dimensions of the host, then those of the kernel; a
+            matrix that is the same for all has none.
+        loops: extents of the dimensions that the host goes through.
+        matrices: how many products a launch makes.
+    """
+
+    views: tuple[View, ...]
+    loops: tuple[int, ...]
+    matrices: int
+
+
+def fold_rows(a: Numbers, b: Numbers, out: Numbers) -> Views | None:
+    """One product instead of many with the same b: the rows of all a below each other.
+
+    Args:
+        a: (..., m, k).
+        b: (..., k, n).
+        out: (..., m, n).
+
+    Returns:
+        Views of rank 2; None where b differs or memory does not allow it.
+    """
+    if a.ndim == 2 or prod(b.shape[:-2]) != 1:
+        return None
+    views = (_rows, _first_matrix, _rows)
+    if are_views((a, b, out), views):
+        return views
+    return None
+
+
+def split_batch(operands: Sequence[Numbers]) -> Batches:
+    """Views for a kernel that takes batches of two dimensions.
+
+    Args:
+        operands: (..., rows, columns) each; the last is the result, whose batch is what
+            those of the others broadcast to.
+    """
+    out = operands[-1]
+    batch = out.shape[:-2]
+    if prod(batch) == 1:
+        view = itself if out.ndim == 2 else _first_matrix
+        return Batches((view,) * len(operands), (), 1)
+    for looped in range(len(batch)):
+        rest = batch[looped:]
+        for split in range(len(rest)):
+            groups = [prod(rest[:split])] if split else []
+            groups.append(prod(rest[split:]))
+            views = tuple(_grouped(x, batch, looped, groups) for x in operands)
+            if are_views(operands, views):
+                return Batches(views, batch[:looped], prod(rest))
+    raise AssertionError("one dimension always fits")
+
+
+def _grouped(
+    array: Numbers, batch: Sequence[int], looped: int, groups: Sequence[int]
+) -> View:
+    """See ``array`` as (loops..., groups..., rows, columns)."""
+    matrix = array.shape[-2:]
+    if looped == 0 and prod(array.shape[:-2]) == 1:
+        return _first_matrix
+    whole = (*batch, *matrix)
+    shape = (*batch[:looped], *groups, *matrix)
+    if whole == array.shape == shape:
+        return itself
+    if whole == array.shape:
+        return lambda x: x.reshape(shape)
+    return lambda x: np.broadcast_to(x, whole, subok=True).reshape(shape)
+
+
+def _first_matrix(x: Numbers) -> Numbers:
+    return x[(0,) * (x.ndim - 2)]
+
+
+def _rows(x: Numbers) -> Numbers:
+    return x.reshape(prod(x.shape[:-1]), x.shape[-1])
+
+
+def are_views(arrays: Sequence[Numbers], views: Sequence[View]) -> bool:
+    """Whether no view is a copy; an empty one, as of an empty batch, is none."""
+    seen = [view(array) for array, view in zip(arrays, views)]
+    return all(
+        after.size == 0 or np.may_share_memory(after, before)
+        for before, after in zip(arrays, seen)
+    )

@@ -14,8 +14,7 @@ import numpy as np
 from xetl.errors import LaunchError
 from xetl.imports import import_whole
 from xetl.language.dtypes import DType, bf16, f16, f32, f64, i8, i32, u8
-from xetl.ops.calling.batches import are_views
-from xetl.ops.calling.calls import Launch
+from xetl.ops.calling.calls import Launch, are_views
 from xetl.ops.calling.operands import Numbers, Shape
 from xetl.ops.calling.recycling import new_array
 from xetl.records import record

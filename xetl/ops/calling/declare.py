@@ -18,8 +18,7 @@ from typing import Any, NamedTuple, ParamSpec, cast
 
 from xetl.errors import LaunchError, XetlError
 from xetl.imports import import_whole
-from xetl.ops.calling.batches import itself
-from xetl.ops.calling.calls import Launch, Plans, kind
+from xetl.ops.calling.calls import Launch, Plans, itself, kind
 from xetl.ops.calling.declarations import (
     SUMS,
     Backward,

@@ -12,8 +12,15 @@ from xetl.errors import LaunchError
 from xetl.language.dtypes import DType, f32, f64
 from xetl.language.maps import WgMap, wg_map
 from xetl.language.ops import cdiv
-from xetl.ops.calling.batches import View, as_row, chain, itself, split_batch
-from xetl.ops.calling.calls import Launch, misplaced
+from xetl.ops.calling.calls import (
+    Launch,
+    View,
+    as_row,
+    chain,
+    itself,
+    misplaced,
+    split_batch,
+)
 from xetl.ops.calling.declarations import (
     SUMS,
     Operand,

@@ -9,8 +9,7 @@ convolutional neural networks for document processing", 2006).
 from __future__ import annotations
 
 from xetl.language.ops import cdiv
-from xetl.ops.calling.batches import View, itself
-from xetl.ops.calling.calls import Launch
+from xetl.ops.calling.calls import Launch, View, itself
 from xetl.ops.calling.declarations import Operand, Step, temporary
 from xetl.ops.calling.operands import Numbers
 from xetl.ops.calling.views import size_of, width_of

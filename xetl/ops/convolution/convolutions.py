@@ -17,8 +17,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from xetl.errors import XetlError
 from xetl.language.ops import cdiv
-from xetl.ops.calling.batches import View, itself
-from xetl.ops.calling.calls import Launch
+from xetl.ops.calling.calls import Launch, View, itself
 from xetl.ops.calling.declarations import (
     ArrayLike,
     Call,

@@ -15,8 +15,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from xetl.language.ops import cdiv
 from xetl.ops.activations import copied
-from xetl.ops.calling.batches import View, itself
-from xetl.ops.calling.calls import Launch
+from xetl.ops.calling.calls import Launch, View, itself
 from xetl.ops.calling.declarations import Operand, Step, temporary
 from xetl.ops.calling.operands import Numbers
 from xetl.ops.calling.views import array_of, flat_view, size_of, sums_of, width_of

@@ -12,8 +12,7 @@ from xetl.errors import LaunchError, XetlError
 from xetl.language.dtypes import i64
 from xetl.language.ops import cdiv
 from xetl.ops.activations import copied
-from xetl.ops.calling.batches import View, are_views, as_line, chain, itself
-from xetl.ops.calling.calls import Launch
+from xetl.ops.calling.calls import Launch, View, are_views, as_line, chain, itself
 from xetl.ops.calling.declarations import (
     SUMS,
     ArrayLike,

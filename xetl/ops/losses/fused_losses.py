@@ -14,8 +14,7 @@ from xetl import xetile
 from xetl.language.dtypes import DType
 from xetl.language.ops import cdiv
 from xetl.ops.activations import copied
-from xetl.ops.calling.batches import View, as_row, itself
-from xetl.ops.calling.calls import Launch
+from xetl.ops.calling.calls import Launch, View, as_row, itself
 from xetl.ops.calling.declarations import (
     SUMS,
     ArrayLike,

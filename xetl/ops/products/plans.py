@@ -12,7 +12,8 @@ from xetl.backend import RecordedLaunch
 from xetl.errors import LaunchError, did_you_mean
 from xetl.language.dtypes import DType
 from xetl.language.ops import cdiv
-from xetl.ops.calling.batches import (
+from xetl.ops.calling.calls import (
+    Launch,
     Views,
     as_matrices,
     chained,
@@ -22,7 +23,6 @@ from xetl.ops.calling.batches import (
     split_batch,
     transposed,
 )
-from xetl.ops.calling.calls import Launch
 from xetl.ops.calling.declarations import check_bias, check_out, dtypes_of, result_shape
 from xetl.ops.calling.operands import Numbers, Shape, as_numpy, dtype_of, new_result
 from xetl.ops.calling.repeated import Recorder

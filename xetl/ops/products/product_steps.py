@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from xetl.ops.calling.batches import View, chain, itself, transposed
+from xetl.ops.calling.calls import View, chain, itself, transposed
 from xetl.ops.calling.declarations import Operand, Step
 from xetl.ops.calling.operands import Numbers, Shape
 from xetl.ops.calling.views import array_of, sums_of

@@ -16,8 +16,7 @@ from xetl.errors import LaunchError
 from xetl.language.dtypes import f8e4m3, f8e5m2, f32, i8, i32, u8
 from xetl.language.ops import cdiv
 from xetl.ops.activations import copied
-from xetl.ops.calling.batches import View, itself
-from xetl.ops.calling.calls import Launch, Plans, kind
+from xetl.ops.calling.calls import Launch, Plans, View, itself, kind
 from xetl.ops.calling.declarations import (
     SUMS,
     ArrayLike,

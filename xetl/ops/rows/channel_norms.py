@@ -12,8 +12,7 @@ from xetl import xetile
 from xetl.errors import LaunchError
 from xetl.language.dtypes import DType
 from xetl.language.ops import cdiv
-from xetl.ops.calling.batches import View, itself
-from xetl.ops.calling.calls import Launch
+from xetl.ops.calling.calls import Launch, View, itself
 from xetl.ops.calling.declarations import (
     SUMS,
     ArrayLike,

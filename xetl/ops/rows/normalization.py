@@ -12,8 +12,7 @@ import numpy as np
 
 from xetl import xetile
 from xetl.language.ops import cdiv
-from xetl.ops.calling.batches import View, as_line, itself
-from xetl.ops.calling.calls import Launch
+from xetl.ops.calling.calls import Launch, View, as_line, itself
 from xetl.ops.calling.declarations import (
     SUMS,
     ArrayLike,

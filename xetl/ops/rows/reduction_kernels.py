@@ -10,7 +10,7 @@ from math import prod
 from typing import Any, NamedTuple, TypeAlias
 
 from xetl import xetile
-from xetl.ops.calling.batches import View, are_views
+from xetl.ops.calling.calls import View, are_views
 from xetl.ops.calling.declarations import Context, Operand, Step, wrong_shape
 from xetl.ops.calling.operands import Numbers
 from xetl.ops.calling.views import array_of, find_dim, strips

@@ -16,8 +16,7 @@ import numpy as np
 from xetl.errors import LaunchError
 from xetl.language.dtypes import DType, i32, i64
 from xetl.language.ops import cdiv
-from xetl.ops.calling.batches import View, are_views, itself
-from xetl.ops.calling.calls import Launch
+from xetl.ops.calling.calls import Launch, View, are_views, itself
 from xetl.ops.calling.declarations import (
     SUMS,
     ArrayLike,

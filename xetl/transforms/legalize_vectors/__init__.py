@@ -23,12 +23,11 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from xetl.ir.builder import Pass
-from xetl.transforms.legalize_vectors import accesses, reductions, shapes
+from xetl.transforms.legalize_vectors import accesses, shapes
 from xetl.transforms.rewriting import Rule, apply_rules
 
 _RULES: dict[type[Operation], Rule] = {
     **accesses.RULES,
-    **reductions.RULES,
     **shapes.RULES,
 }
 

@@ -18,8 +18,7 @@ from xetl.dialects import xetile
 from xetl.dialects.base import ints_of, is_vector, vector_type
 from xetl.dialects.upstream import gpu
 from xetl.ir.builder import Builder
-from xetl.transforms.legalize_vectors.reductions import reduced
-from xetl.transforms.legalize_vectors.shapes import cast, permuted
+from xetl.transforms.legalize_vectors.shapes import cast, permuted, reduced
 from xetl.transforms.unblock_values import unblocked_tile, values_that_stay_blocked
 from xetl_cpu.lowering.expand_text_forms.parts import broadcast
 from xetl_cpu.lowering.expand_text_forms.scratch import replace_by

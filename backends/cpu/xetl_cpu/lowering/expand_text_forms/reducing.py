@@ -23,8 +23,7 @@ from xetl.dialects.base import Index, element_type, is_tf32, is_vector, vector_t
 from xetl.dialects.upstream import arith, gpu, vector
 from xetl.dialects.xetile import TileMmaOp, TileReduceOp
 from xetl.ir.builder import Builder
-from xetl.transforms.legalize_vectors.reductions import reduced
-from xetl.transforms.legalize_vectors.shapes import cast
+from xetl.transforms.legalize_vectors.shapes import cast, reduced
 from xetl.transforms.rewriting import retype, retyping
 from xetl_cpu.lowering.expand_text_forms import scratch
 from xetl_cpu.lowering.expand_text_forms.scratch import Place, loop_nest, replace_by
