@@ -8,13 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from llvmlite import ir as ll
-from xdsl.dialects.builtin import (
-    BFloat16Type,
-    Float16Type,
-    Float32Type,
-    Float64Type,
-    IndexType,
-)
+from xdsl.dialects import builtin
 from xdsl.ir import Attribute
 
 from xetl.dialects.base import element_type, integer_width, is_vector
@@ -45,12 +39,12 @@ _BFloatType._create_instance()  # pyright: ignore[reportPrivateUsage]
 BF16: Type = _BFloatType()
 
 _SCALARS: dict[type[Attribute], Type] = {
-    Float32Type: F32,
-    Float64Type: F64,
-    Float16Type: HALF,
+    builtin.Float32Type: F32,
+    builtin.Float64Type: F64,
+    builtin.Float16Type: HALF,
     # As bits: LLVM calls a library to take a bfloat out of a vector on AVX2.
-    BFloat16Type: I16,
-    IndexType: I64,
+    builtin.BFloat16Type: I16,
+    builtin.IndexType: I64,
 }
 
 
@@ -108,12 +102,12 @@ def byte_width(element: Attribute) -> int:
 
 def is_narrow_float(type_: Attribute) -> bool:
     """True for the types whose arithmetic is done in f32 and rounded once."""
-    return isinstance(element_type(type_), Float16Type | BFloat16Type)
+    return isinstance(element_type(type_), builtin.Float16Type | builtin.BFloat16Type)
 
 
 def is_bfloat(type_: Attribute) -> bool:
     """True for bf16 and vectors of it, whose LLVM type holds the bits."""
-    return isinstance(element_type(type_), BFloat16Type)
+    return isinstance(element_type(type_), builtin.BFloat16Type)
 
 
 def like(type_: Type, element: Type) -> Type:

@@ -10,24 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from xdsl.dialects.builtin import (
-    DYNAMIC_INDEX,
-    AffineMapAttr,
-    AnyFloat,
-    ArrayAttr,
-    DenseArrayBase,
-    Float64Type,
-    IntegerAttr,
-    MemRefType,
-    ModuleOp,
-    NoneAttr,
-    StridedLayoutAttr,
-    StringAttr,
-    UnitAttr,
-    UnregisteredAttr,
-    f64,
-    i64,
-)
+from xdsl.dialects import builtin
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -58,7 +41,7 @@ def launch_form(
     names: Sequence[str],
     aliases: Sequence[int],
     subgroups: tuple[int, int, int],
-) -> ModuleOp:
+) -> builtin.ModuleOp:
     """A new module with ``function`` as its kernel, and ``others`` that it calls.
 
     Args:
@@ -68,7 +51,7 @@ def launch_form(
     """
     clone = function.clone()
     if STORED in clone.attributes:  # it was printed at a later stage
-        return ModuleOp([clone])
+        return builtin.ModuleOp([clone])
     body = clone.body
     clone.detach_region(body)
     inputs = list(function.function_type.inputs.data)
@@ -81,22 +64,24 @@ def launch_form(
         _scatter_base(argument)
     kernel = gpu.FuncOp(function.sym_name.data, body, location=function.location)
     level = function.attributes.get(LEVEL)
-    is_subgroup = isinstance(level, StringAttr) and level.data == SUBGROUP
+    is_subgroup = isinstance(level, builtin.StringAttr) and level.data == SUBGROUP
     kernel.attributes |= {
-        LEVEL: StringAttr(SUBGROUP if is_subgroup else WORKGROUP),
-        TEXT: UnitAttr(),
-        ARG_NAMES: ArrayAttr([StringAttr(name) for name in names]),
-        ALIAS_GROUPS: DenseArrayBase.from_list(i64, list(aliases)),
+        LEVEL: builtin.StringAttr(SUBGROUP if is_subgroup else WORKGROUP),
+        TEXT: builtin.UnitAttr(),
+        ARG_NAMES: builtin.ArrayAttr([builtin.StringAttr(name) for name in names]),
+        ALIAS_GROUPS: builtin.DenseArrayBase.from_list(builtin.i64, list(aliases)),
     }
     if is_subgroup:
-        kernel.attributes[SUBGROUPS] = DenseArrayBase.from_list(i64, list(subgroups))
+        kernel.attributes[SUBGROUPS] = builtin.DenseArrayBase.from_list(
+            builtin.i64, list(subgroups)
+        )
     callees = [other.clone() for other in _called(body, others)]
     named = _globals_for(function, kernel)
     inner = Region(Block([*named, kernel, *callees]))
     made = gpu.ModuleOp(function.sym_name.data, inner)
     if STAGE in function.attributes:
         made.attributes[STAGE] = function.attributes[STAGE]
-    return ModuleOp([made])
+    return builtin.ModuleOp([made])
 
 
 def _called(body: Region, others: Sequence[Function]) -> list[Function]:
@@ -150,15 +135,17 @@ def _strided(type_: Attribute) -> Attribute:
     if not is_memref(type_):
         return type_
     layout, space = type_.layout, type_.memory_space
-    strides = strides_of(type_) if isinstance(layout, AffineMapAttr) else None
+    strides = strides_of(type_) if isinstance(layout, builtin.AffineMapAttr) else None
     if strides is not None:
-        layout = StridedLayoutAttr(strides, 0)
+        layout = builtin.StridedLayoutAttr(strides, 0)
     number = memory_space_of(type_)
-    if isinstance(space, UnregisteredAttr) and number is not None:
-        space = IntegerAttr(number, i64) if number else NoneAttr()
+    if isinstance(space, builtin.UnregisteredAttr) and number is not None:
+        space = (
+            builtin.IntegerAttr(number, builtin.i64) if number else builtin.NoneAttr()
+        )
     if layout is type_.layout and space is type_.memory_space:
         return type_
-    return MemRefType(type_.element_type, type_.get_shape(), layout, space)
+    return builtin.MemRefType(type_.element_type, type_.get_shape(), layout, space)
 
 
 def _widen(argument: SSAValue) -> None:
@@ -166,10 +153,12 @@ def _widen(argument: SSAValue) -> None:
     type_: Attribute = argument.type
     narrow: Operation | None = None
     if integer_width(type_) not in (None, 1, 64):
-        new = Rewriter.replace_value_with_new_type(argument, i64)
+        new = Rewriter.replace_value_with_new_type(argument, builtin.i64)
         narrow = arith.TrunciOp(new, type_)
-    elif isinstance(type_, AnyFloat) and not isinstance(type_, Float64Type):
-        new = Rewriter.replace_value_with_new_type(argument, f64)
+    elif isinstance(type_, builtin.AnyFloat) and not isinstance(
+        type_, builtin.Float64Type
+    ):
+        new = Rewriter.replace_value_with_new_type(argument, builtin.f64)
         narrow = arith.TruncfOp(new, type_)
     else:
         return
@@ -190,8 +179,8 @@ def _scatter_base(argument: SSAValue) -> None:
     tiles = [op for op in users if isinstance(op, InitTileOp) and op.indices]
     if len(tiles) != len(users) or memory_space_of(type_) == SHARED:
         return
-    long = MemRefType(
-        type_.element_type, [DYNAMIC_INDEX], type_.layout, type_.memory_space
+    long = builtin.MemRefType(
+        type_.element_type, [builtin.DYNAMIC_INDEX], type_.layout, type_.memory_space
     )
     new = Rewriter.replace_value_with_new_type(argument, long)
     block = new.owner

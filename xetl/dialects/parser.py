@@ -20,28 +20,7 @@ from math import prod
 from typing import Any, NoReturn
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import (
-    AffineMapAttr,
-    AnyFloat,
-    Builtin,
-    FileLineColLoc,
-    FusedLoc,
-    IntAttr,
-    IntegerAttr,
-    IntegerType,
-    LocationAttr,
-    MemRefLayoutAttr,
-    MemRefType,
-    ModuleOp,
-    NoneAttr,
-    StridedLayoutAttr,
-    StringAttr,
-    UnknownLoc,
-    UnrankedMemRefType,
-    UnregisteredAttr,
-    VectorType,
-    i64,
-)
+from xdsl.dialects import builtin
 from xdsl.ir import (
     Attribute,
     AttributeInvT,
@@ -88,7 +67,7 @@ from .upstream.vector import Vector
 from .upstream.xegpu import XeGPUHints
 from .xetile import OTHER_SPELLINGS, XeTile
 
-_SHARED = IntegerAttr(3, i64)
+_SHARED = builtin.IntegerAttr(3, builtin.i64)
 """Where the RFC writes ``slm``."""
 
 _Terms = dict[int | None, int | None]
@@ -98,20 +77,22 @@ _Terms = dict[int | None, int | None]
 class MemRefTextParser(AttrParser):
     """Reads memref types."""
 
-    def _parse_memref_attrs(self) -> MemRefType | UnrankedMemRefType:
+    def _parse_memref_attrs(self) -> builtin.MemRefType | builtin.UnrankedMemRefType:
         shape, element = self.parse_shape()
         if shape is None:
             space = self._space() if self.parse_optional_punctuation(",") else None
-            return UnrankedMemRefType.from_type(element, space or NoneAttr())
-        layout: MemRefLayoutAttr | NoneAttr = NoneAttr()
+            return builtin.UnrankedMemRefType.from_type(
+                element, space or builtin.NoneAttr()
+            )
+        layout: builtin.MemRefLayoutAttr | builtin.NoneAttr = builtin.NoneAttr()
         space = None
         if self.parse_optional_punctuation(","):
             position = self.pos
             space = self._space()
-            if isinstance(space, MemRefLayoutAttr):
+            if isinstance(space, builtin.MemRefLayoutAttr):
                 layout = self._strided(space, len(shape), position)
                 space = self._space() if self.parse_optional_punctuation(",") else None
-        return MemRefType(element, shape, layout, space or NoneAttr())
+        return builtin.MemRefType(element, shape, layout, space or builtin.NoneAttr())
 
     def _space(self) -> Attribute:
         if self.parse_optional_keyword("slm"):
@@ -129,10 +110,10 @@ class MemRefTextParser(AttrParser):
         )
 
     def _strided(
-        self, layout: MemRefLayoutAttr, rank: int, position: int
-    ) -> MemRefLayoutAttr:
+        self, layout: builtin.MemRefLayoutAttr, rank: int, position: int
+    ) -> builtin.MemRefLayoutAttr:
         """The layout, as strides where they follow from a map."""
-        if not isinstance(layout, AffineMapAttr):
+        if not isinstance(layout, builtin.AffineMapAttr):
             return layout
         map_ = layout.data
         if map_.num_dims != rank:
@@ -148,13 +129,13 @@ class MemRefTextParser(AttrParser):
         return found
 
 
-def _strides(map_: AffineMap) -> StridedLayoutAttr | None:
+def _strides(map_: AffineMap) -> builtin.StridedLayoutAttr | None:
     """The strides and the offset of a linear map with one result."""
     terms = _terms(map_.results[0]) if len(map_.results) == 1 else None
     if terms is None:
         return None
     strides = [terms.get(dim, 0) for dim in range(map_.num_dims)]
-    return StridedLayoutAttr(strides, terms.get(None, 0))
+    return builtin.StridedLayoutAttr(strides, terms.get(None, 0))
 
 
 def _terms(expr: AffineExpr) -> _Terms | None:
@@ -198,7 +179,7 @@ def _product(left: _Terms, right: _Terms) -> _Terms | None:
 
 
 DIALECTS: tuple[Dialect, ...] = (
-    *(Builtin, Arith, Math, Scf, Cf, Func, Gpu, Index, MemRef, Vector),
+    *(builtin.Builtin, Arith, Math, Scf, Cf, Func, Gpu, Index, MemRef, Vector),
     *(XeGPUHints, XeTile, Affine, Ub, Linalg),
 )
 
@@ -217,7 +198,7 @@ class XetlContext(Context):
         """The attribute class, or one that keeps the text."""
         known = super().get_optional_attr(name)
         if known is None and not _is_ours(name):
-            known = UnregisteredAttr.with_name_and_type(name, False)
+            known = builtin.UnregisteredAttr.with_name_and_type(name, False)
             self._loaded_attrs[name] = known
         return known
 
@@ -225,7 +206,7 @@ class XetlContext(Context):
         """The class of a type, or one that keeps the text."""
         known = super().get_optional_type(name)
         if known is None and not _is_ours(name):
-            made = UnregisteredAttr.with_name_and_type(name, True)
+            made = builtin.UnregisteredAttr.with_name_and_type(name, True)
             assert issubclass(made, TypeAttribute)
             known = self._loaded_types[name] = made
         return known
@@ -264,7 +245,7 @@ class _HexElement(AttrParser._TensorLiteralElement):  # pyright: ignore[reportPr
 
     def to_type(self, parser: AttrParser, type: Attribute):
         """The bits as a number of ``type``."""
-        if not isinstance(type, AnyFloat):
+        if not isinstance(type, builtin.AnyFloat):
             return super().to_type(parser, type)  # pyright: ignore[reportArgumentType]
         assert isinstance(self.value, int)
         try:
@@ -279,11 +260,11 @@ _MOST_BITS = 64
 
 def _too_large(type_: Attribute | None) -> str | None:
     """Why nobody can compute with a type; None if one can."""
-    if isinstance(type_, VectorType):
+    if isinstance(type_, builtin.VectorType):
         most, count = config.max_tile_elements, prod(type_.get_shape())
         if count > most:
             return f"{count} elements are too many, {most} (XETL_MAX_TILE_ELEMENTS)"
-    if isinstance(type_, IntegerType) and type_.bitwidth > _MOST_BITS:
+    if isinstance(type_, builtin.IntegerType) and type_.bitwidth > _MOST_BITS:
         return f"integers have at most {_MOST_BITS} bits, not {type_.bitwidth}"
     return None
 
@@ -303,7 +284,7 @@ class XetlParser(HostCodeParser, MemRefTextParser):
         super().__init__(ctx, text, name)
         self.use_fast_words(text, name)
         self._keeps_locations = keeps_locations
-        self._file = StringAttr(name)
+        self._file = builtin.StringAttr(name)
         ends = [i for i, char in enumerate(text) if char == "\n"]
         self._line_starts = [0, *(end + 1 for end in ends)]
         self._name_positions: list[int] = []
@@ -324,11 +305,13 @@ class XetlParser(HostCodeParser, MemRefTextParser):
             self.raise_error(problem, start)
         return found
 
-    def location_at(self, position: int) -> FileLineColLoc:
+    def location_at(self, position: int) -> builtin.FileLineColLoc:
         """Line and column, both from 1, of a character."""
         line = bisect_right(self._line_starts, position)
         column = position - self._line_starts[line - 1] + 1
-        return FileLineColLoc(self._file, IntAttr(line), IntAttr(column))
+        return builtin.FileLineColLoc(
+            self._file, builtin.IntAttr(line), builtin.IntAttr(column)
+        )
 
     def _parse_op_result_list(self) -> list[tuple[Span, int]]:
         # Results come first; what follows them is the name of the operation.
@@ -349,7 +332,7 @@ class XetlParser(HostCodeParser, MemRefTextParser):
         """Parse an operation and locate it, unless the text does."""
         op = super().parse_operation()
         position = self._name_positions.pop()
-        if isinstance(op.location, UnknownLoc) or not self._keeps_locations:
+        if isinstance(op.location, builtin.UnknownLoc) or not self._keeps_locations:
             op.location = self.location_at(position)
         return op
 
@@ -373,12 +356,12 @@ class XetlParser(HostCodeParser, MemRefTextParser):
             name = f"{XeTile.name}.{name}"
         return super()._parse_extended_type_or_attribute(name, is_type)
 
-    def _parse_location(self) -> LocationAttr:
+    def _parse_location(self) -> builtin.LocationAttr:
         # xDSL knows neither the metadata of `fused<"a pass">[...]` nor ranges.
         token = self._current_token.text
         if token.startswith("#") and token not in self.attribute_aliases:
             self._consume_token()  # MLIR prints aliases of places at the end
-            return UnknownLoc()
+            return builtin.UnknownLoc()
         if token != "fused":
             found = super()._parse_location()
             if self.parse_optional_keyword("to"):
@@ -387,14 +370,14 @@ class XetlParser(HostCodeParser, MemRefTextParser):
                 self.parse_integer()
             return found
         self._consume_token()
-        metadata: Attribute = NoneAttr()
+        metadata: Attribute = builtin.NoneAttr()
         if self.parse_optional_punctuation("<"):
             metadata = self.parse_attribute()
             self.parse_punctuation(">")
         parts = self.parse_comma_separated_list(
             self.Delimiter.SQUARE, self._parse_location
         )
-        return FusedLoc(tuple(parts), metadata)
+        return builtin.FusedLoc(tuple(parts), metadata)
 
     def _parse_file_metadata_dictionary(self) -> None:
         """Go behind ``{-# ... #-}``: what tools of others have written down."""
@@ -421,7 +404,7 @@ class XetlParser(HostCodeParser, MemRefTextParser):
 
 def parse_module(
     text: str, filename: str = "<text>", context: Context | None = None
-) -> ModuleOp:
+) -> builtin.ModuleOp:
     """Parse a module; xDSL's ParseError tells where the text is wrong.
 
     Operations are not verified: ``module.verify()`` does that.
@@ -460,7 +443,7 @@ def settle(op: Operation) -> None:
 
 def _kind(given: Attribute) -> Attribute:
     if isinstance(given, CombiningKindAttr):
-        return StringAttr(given.kind)
+        return builtin.StringAttr(given.kind)
     if is_integer_attr(given) and 0 <= given.value.data < len(_ATOMIC_KINDS):
-        return StringAttr(normalize_kind(_ATOMIC_KINDS[given.value.data]))
+        return builtin.StringAttr(normalize_kind(_ATOMIC_KINDS[given.value.data]))
     return given

@@ -14,14 +14,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from xdsl.dialects.builtin import (
-    BFloat16Type,
-    Float16Type,
-    IntAttr,
-    IntegerType,
-    StringAttr,
-    f32,
-)
+from xdsl.dialects import builtin
 from xdsl.ir import Attribute, ParametrizedAttribute
 from xdsl.irdl import irdl_attr_definition, param_def
 from xdsl.utils.exceptions import VerifyException
@@ -140,7 +133,9 @@ def identity_of(kind: str, element: Attribute) -> float | int:
     identity = _of(kind, element).identity
     if not callable(identity):
         return identity
-    return identity(element.bitwidth if isinstance(element, IntegerType) else 64)
+    return identity(
+        element.bitwidth if isinstance(element, builtin.IntegerType) else 64
+    )
 
 
 def atomic_name(kind: str, element: Attribute) -> str:
@@ -150,8 +145,8 @@ def atomic_name(kind: str, element: Attribute) -> str:
 
 def sums_run_in(kind: str, element: Attribute) -> Attribute:
     """The type a reduction runs in: sums and products of f16 and bf16 run in f32."""
-    narrow = isinstance(element, Float16Type | BFloat16Type)
-    return f32 if narrow and kind in SUMS else element
+    narrow = isinstance(element, builtin.Float16Type | builtin.BFloat16Type)
+    return builtin.f32 if narrow and kind in SUMS else element
 
 
 def _of(kind: str, element: Attribute) -> OnFloats | OnIntegers:
@@ -177,9 +172,9 @@ def normalize_kind(kind: str) -> str:
     return name
 
 
-def kind_attribute(kind: str) -> StringAttr:
+def kind_attribute(kind: str) -> builtin.StringAttr:
     """The kind in its one spelling, as operations have it."""
-    return StringAttr(normalize_kind(kind))
+    return builtin.StringAttr(normalize_kind(kind))
 
 
 def kind_fits(kind: str, element: Attribute) -> bool:
@@ -207,10 +202,10 @@ class CombiningKindAttr(ParametrizedAttribute):
 
     name = "vector.kind"
 
-    number: IntAttr = param_def()
+    number: builtin.IntAttr = param_def()
 
     def __init__(self, kind: str) -> None:
-        super().__init__(IntAttr(KINDS.index(normalize_kind(kind))))
+        super().__init__(builtin.IntAttr(KINDS.index(normalize_kind(kind))))
 
     @property
     def kind(self) -> str:

@@ -5,14 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from xdsl.dialects.builtin import (
-    DYNAMIC_INDEX,
-    IntegerAttr,
-    MemRefType,
-    NoneAttr,
-    StridedLayoutAttr,
-    StringAttr,
-)
+from xdsl.dialects import builtin
 from xdsl.ir import Attribute, Region, SSAValue
 
 from xetl.dialects.upstream import arith, memref, scf
@@ -159,8 +152,8 @@ def check_element(ctx: Context, dtype: DType, value: Arg) -> None:
 
 def mark_bounds(compared: arith.CmpiOp, array: Array, dim: int) -> None:
     """Say which index a comparison is about: `interpret` reports it if it fails."""
-    compared.attributes["xetile.bounds"] = StringAttr(array.name)
-    compared.attributes["xetile.dim"] = IntegerAttr.from_index_int_value(dim)
+    compared.attributes["xetile.bounds"] = builtin.StringAttr(array.name)
+    compared.attributes["xetile.dim"] = builtin.IntegerAttr.from_index_int_value(dim)
 
 
 def _inside(ctx: Context, array: Array, indices: Mapping[int, Value]) -> SSAValue:
@@ -269,5 +262,5 @@ def _reinterpret(ctx: Context, array: Array) -> SSAValue:
 def argument_type(element: Attribute, rank: int, unit_dim: int | None) -> Attribute:
     """The type of an array argument: dynamic but for the stride that is 1."""
     strides = [1 if dim == unit_dim else None for dim in range(rank)]
-    layout = StridedLayoutAttr(strides) if rank else NoneAttr()
-    return MemRefType(element, [DYNAMIC_INDEX] * rank, layout)
+    layout = builtin.StridedLayoutAttr(strides) if rank else builtin.NoneAttr()
+    return builtin.MemRefType(element, [builtin.DYNAMIC_INDEX] * rank, layout)

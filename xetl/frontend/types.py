@@ -13,17 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field
 from typing import Any, Literal, TypeAlias, cast
 
-from xdsl.dialects.builtin import (
-    BFloat16Type,
-    Float8E4M3FNType,
-    Float8E5M2Type,
-    Float16Type,
-    Float32Type,
-    Float64Type,
-    IndexType,
-    IntegerType,
-    VectorType,
-)
+from xdsl.dialects import builtin
 from xdsl.ir import Attribute, SSAValue
 
 from xetl.dialects.xetile import TileType
@@ -42,18 +32,18 @@ Shape: TypeAlias = tuple[int, ...]
 ScalarKind = Literal["int", "float", "bool"]
 Extent: TypeAlias = int | SSAValue
 
-INDEX = IndexType()
-F64 = Float64Type()
-I1 = IntegerType(1)
-I64 = IntegerType(64)
+INDEX = builtin.IndexType()
+F64 = builtin.Float64Type()
+I1 = builtin.IntegerType(1)
+I64 = builtin.IntegerType(64)
 
 _FLOATS = {
-    "f8e4m3": Float8E4M3FNType(),
-    "f8e5m2": Float8E5M2Type(),
-    "f16": Float16Type(),
-    "bf16": BFloat16Type(),
-    "f32": Float32Type(),
-    "tf32": Float32Type(),
+    "f8e4m3": builtin.Float8E4M3FNType(),
+    "f8e5m2": builtin.Float8E5M2Type(),
+    "f16": builtin.Float16Type(),
+    "bf16": builtin.BFloat16Type(),
+    "f32": builtin.Float32Type(),
+    "tf32": builtin.Float32Type(),
     "f64": F64,
 }
 
@@ -235,13 +225,13 @@ def element_type(dtype: DType) -> Attribute:
         return INDEX
     if dtype.is_float:
         return _FLOATS[dtype.name]
-    return IntegerType(dtype.bits)
+    return builtin.IntegerType(dtype.bits)
 
 
 @functools.cache
-def vector_type(shape: Shape, dtype: DType) -> VectorType[Attribute]:
+def vector_type(shape: Shape, dtype: DType) -> builtin.VectorType[Attribute]:
     """The MLIR type of a vector of the user's ``shape``."""
-    return VectorType(element_type(dtype), matrix_shape(shape))
+    return builtin.VectorType(element_type(dtype), matrix_shape(shape))
 
 
 def function_name(function: Value) -> str:

@@ -15,13 +15,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import (
-    IndexType,
-    IntegerType,
-    LocationAttr,
-    ModuleOp,
-    UnknownLoc,
-)
+from xdsl.dialects import builtin
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
@@ -54,7 +48,7 @@ class Builder:
     def __init__(
         self,
         point: InsertPoint,
-        location: LocationAttr | None = None,
+        location: builtin.LocationAttr | None = None,
         rewriter: PatternRewriter | None = None,
     ) -> None:
         self.point = point
@@ -82,7 +76,7 @@ class Builder:
         return cls(InsertPoint.after(owner), owner.location)
 
     @classmethod
-    def at_end(cls, block: Block, location: LocationAttr | None = None) -> Self:
+    def at_end(cls, block: Block, location: builtin.LocationAttr | None = None) -> Self:
         """A builder that appends to ``block``."""
         return cls(InsertPoint.at_end(block), location)
 
@@ -112,7 +106,7 @@ class Builder:
         """Insert an operation and return it."""
         if self.location is not None:
             for each in op.walk() if op.regions else (op,):
-                if isinstance(each.location, UnknownLoc):
+                if isinstance(each.location, builtin.UnknownLoc):
                     each.location = self.location
         point = self.point
         if self._rewriter is not None:
@@ -250,7 +244,7 @@ class Builder:
     ) -> scf.ForOp:
         """Insert an empty loop that carries ``inits``; the caller adds its yield."""
         lower, upper, step = map(self.index, (lower, upper, step))
-        block = Block(arg_types=[IndexType(), *(value.type for value in inits)])
+        block = Block(arg_types=[builtin.IndexType(), *(value.type for value in inits)])
         return self.add(scf.ForOp(lower, upper, step, list(inits), Region(block)))
 
     def parallel(
@@ -258,7 +252,7 @@ class Builder:
     ) -> tuple[Self, Sequence[BlockArgument]]:
         """Insert ``scf.parallel`` from 0 on; a builder for its inside, the counters."""
         end = scf.ReduceOp()
-        body = Block([end], arg_types=[IndexType()] * len(extents))
+        body = Block([end], arg_types=[builtin.IndexType()] * len(extents))
         uppers = [self.index(extent) for extent in extents]
         zeros, ones = ([self.index(v)] * len(uppers) for v in (0, 1))
         self.add(scf.ParallelOp(zeros, uppers, ones, Region(body)))
@@ -321,10 +315,10 @@ def upper_half(b: Builder, left: SSAValue, right: SSAValue, signed: bool) -> SSA
     """The upper half of the product of two integers, or vectors of them."""
     type_ = left.type
     element = element_type(type_)
-    if isinstance(element, IndexType) or bit_width(element) == 64:
+    if isinstance(element, builtin.IndexType) or bit_width(element) == 64:
         return _of_64_bits(b, left, right, signed)
     bits = bit_width(element)
-    wide = with_element(type_, IntegerType(2 * bits))
+    wide = with_element(type_, builtin.IntegerType(2 * bits))
     extend = arith.ExtsiOp if signed else arith.ExtuiOp
     one, other = (b.insert(extend(each, wide)) for each in (left, right))
     product = b.insert(arith.MuliOp(one, other))
@@ -371,10 +365,10 @@ class Pass(ModulePass):
         words = cls.__name__.removesuffix("Pass")
         cls.name = re.sub("(?<=[a-z])(?=[A-Z])", "-", words).lower()
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply(self, ctx: Context, op: builtin.ModuleOp) -> None:
         """Rewrite ``op`` in place, as xDSL asks for it: no pass of ours needs more."""
         self.rewrite(op)
 
     @abstractmethod
-    def rewrite(self, op: ModuleOp) -> None:
+    def rewrite(self, op: builtin.ModuleOp) -> None:
         """Rewrite ``op`` in place."""

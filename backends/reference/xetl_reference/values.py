@@ -14,18 +14,7 @@ from typing import Any, TypeAlias
 
 import ml_dtypes
 import numpy as np
-from xdsl.dialects.builtin import (
-    BFloat16Type,
-    DenseIntOrFPElementsAttr,
-    Float8E4M3FNType,
-    Float8E5M2Type,
-    Float16Type,
-    Float32Type,
-    Float64Type,
-    FloatAttr,
-    FloatTF32Type,
-    IntegerAttr,
-)
+from xdsl.dialects import builtin
 from xdsl.ir import Attribute, Operation
 
 from xetl.dialects.base import is_vector
@@ -51,13 +40,13 @@ F32: DType = np.dtype(np.float32)
 F64: DType = np.dtype(np.float64)
 
 _FLOATS: dict[type[Attribute], DType] = {
-    Float8E4M3FNType: F8E4M3,
-    Float8E5M2Type: F8E5M2,
-    BFloat16Type: BF16,
-    Float16Type: F16,
-    Float32Type: F32,
-    Float64Type: F64,
-    FloatTF32Type: F32,
+    builtin.Float8E4M3FNType: F8E4M3,
+    builtin.Float8E5M2Type: F8E5M2,
+    builtin.BFloat16Type: BF16,
+    builtin.Float16Type: F16,
+    builtin.Float32Type: F32,
+    builtin.Float64Type: F64,
+    builtin.FloatTF32Type: F32,
 }
 
 _INTEGERS: dict[int, DType] = {
@@ -176,9 +165,9 @@ def nothing(op: Operation) -> Function:
 def constant_value(attribute: Attribute, type_: Attribute) -> Any:
     """The value of a constant; arrays are read-only."""
     dtype = dtype_of(type_)
-    if isinstance(attribute, IntegerAttr | FloatAttr):
+    if isinstance(attribute, builtin.IntegerAttr | builtin.FloatAttr):
         return as_scalar(attribute.value.data, dtype)
-    if not isinstance(attribute, DenseIntOrFPElementsAttr):
+    if not isinstance(attribute, builtin.DenseIntOrFPElementsAttr):
         raise InternalError(f"a constant of an unknown kind: {attribute}")
     data = attribute.data.data
     if dtype == BOOL:
@@ -194,7 +183,7 @@ def constant_value(attribute: Attribute, type_: Attribute) -> Any:
 
 def padding_value(attribute: Attribute | None, dtype: DType) -> Any:
     """The padding of a load as an element; absent it is zero."""
-    if isinstance(attribute, IntegerAttr | FloatAttr):
+    if isinstance(attribute, builtin.IntegerAttr | builtin.FloatAttr):
         number = attribute.value.data
         return np.asarray(number).astype(dtype)[()]
     return np.zeros((), dtype)[()]

@@ -6,16 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from typing_extensions import Unpack
-from xdsl.dialects.builtin import (
-    ArrayAttr,
-    DenseArrayBase,
-    FunctionType,
-    IndexType,
-    IntegerAttr,
-    SymbolNameConstraint,
-    UnitAttr,
-    i64,
-)
+from xdsl.dialects import builtin
 from xdsl.ir import Attribute, Dialect, Region, SpacedOpaqueSyntaxAttribute
 from xdsl.irdl import (
     irdl_attr_definition,
@@ -56,8 +47,8 @@ class ModuleOp(
 ):
     """Code for one device."""
 
-    sym_name = prop_def(SymbolNameConstraint())
-    targets = opt_prop_def(ArrayAttr)
+    sym_name = prop_def(builtin.SymbolNameConstraint())
+    targets = opt_prop_def(builtin.ArrayAttr)
     body = region_def("single_block")
 
     @classmethod
@@ -68,7 +59,7 @@ class ModuleOp(
             parser.Delimiter.SQUARE, parser.parse_attribute
         )
         if targets is not None:
-            properties["targets"] = ArrayAttr(targets)
+            properties["targets"] = builtin.ArrayAttr(targets)
         attributes = syntax.parse_keyword_attributes(parser)
         body = parser.parse_region([])
         return cls.create(properties=properties, attributes=attributes, regions=[body])
@@ -94,13 +85,13 @@ class FuncOp(
     first `workgroup_attributions` of them) and of the work item.
     """
 
-    sym_name = prop_def(SymbolNameConstraint())
-    function_type = prop_def(FunctionType)
-    arg_attrs = opt_prop_def(ArrayAttr)
-    res_attrs = opt_prop_def(ArrayAttr)
-    workgroup_attributions = opt_prop_def(IntegerAttr)
-    known_block_size = opt_prop_def(DenseArrayBase)
-    known_grid_size = opt_prop_def(DenseArrayBase)
+    sym_name = prop_def(builtin.SymbolNameConstraint())
+    function_type = prop_def(builtin.FunctionType)
+    arg_attrs = opt_prop_def(builtin.ArrayAttr)
+    res_attrs = opt_prop_def(builtin.ArrayAttr)
+    workgroup_attributions = opt_prop_def(builtin.IntegerAttr)
+    known_block_size = opt_prop_def(builtin.DenseArrayBase)
+    known_grid_size = opt_prop_def(builtin.DenseArrayBase)
     body = region_def()
 
     def __init__(
@@ -113,10 +104,10 @@ class FuncOp(
         **common: Unpack[Common],
     ) -> None:
         inputs = [argument.type for argument in body.blocks[0].args]
-        type_ = FunctionType.from_lists(inputs, result_types)
+        type_ = builtin.FunctionType.from_lists(inputs, result_types)
         super().__init__(body, sym_name=name, function_type=type_, **common)
         if kernel:
-            self.attributes[KERNEL] = UnitAttr()
+            self.attributes[KERNEL] = builtin.UnitAttr()
 
     @property
     def is_kernel(self) -> bool:
@@ -136,10 +127,10 @@ class FuncOp(
                     parser.Delimiter.PAREN, lambda: syntax.parse_attribution(parser)
                 )
             if keyword == "workgroup" and memory:
-                properties[WORKGROUP] = IntegerAttr(len(memory), i64)
+                properties[WORKGROUP] = builtin.IntegerAttr(len(memory), builtin.i64)
         attributes: dict[str, Attribute] = {}
         if parser.parse_optional_keyword("kernel"):
-            attributes[KERNEL] = UnitAttr()
+            attributes[KERNEL] = builtin.UnitAttr()
         found = syntax.parse_keyword_attributes(parser)
         known = ("known_block_size", "known_grid_size")
         properties |= {k: v for k, v in found.items() if k in known}
@@ -213,8 +204,8 @@ class DimensionOp(XetlOp, traits=[Pure()]):
     """``op x``: one number of the grid, along a dimension."""
 
     dimension = prop_def(DimensionAttr)
-    upper_bound = opt_prop_def(IntegerAttr[IndexType])
-    result = result_def(IndexType)
+    upper_bound = opt_prop_def(builtin.IntegerAttr[builtin.IndexType])
+    result = result_def(builtin.IndexType)
 
     assembly_format = "$dimension (`upper_bound` $upper_bound^)? attr-dict"
 
@@ -247,8 +238,8 @@ class GlobalIdOp(DimensionOp, name="gpu.global_id"):
 class SubgroupNumberOp(XetlOp, traits=[Pure()]):
     """``op : index``: one number of the subgroup."""
 
-    upper_bound = opt_prop_def(IntegerAttr)
-    result = result_def(IndexType)
+    upper_bound = opt_prop_def(builtin.IntegerAttr)
+    result = result_def(builtin.IndexType)
 
     assembly_format = "(`upper_bound` $upper_bound^)? attr-dict `:` type($result)"
 

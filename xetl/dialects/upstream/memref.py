@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Self
 
+from xdsl import traits
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     FlatSymbolRefAttrConstr,
@@ -24,14 +25,6 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Dialect, SSAValue, TypeAttribute
 from xdsl.irdl import operand_def, opt_prop_def, prop_def, result_def, var_operand_def
-from xdsl.traits import (
-    MemoryAllocEffect,
-    MemoryFreeEffect,
-    MemoryReadEffect,
-    MemoryWriteEffect,
-    Pure,
-    SymbolOpInterface,
-)
 from xdsl.utils.exceptions import VerifyException
 
 from ..base import (
@@ -62,7 +55,7 @@ def check_access(memref: SSAValue, indices: Sequence[SSAValue]) -> None:
     check(rank == len(indices), "expected {} indices, found {}", rank, len(indices))
 
 
-class LoadOp(XetlOp, name="memref.load", traits=[MemoryReadEffect()]):
+class LoadOp(XetlOp, name="memref.load", traits=[traits.MemoryReadEffect()]):
     """One element of memory."""
 
     memref = operand_def(MemRefType)
@@ -78,7 +71,7 @@ class LoadOp(XetlOp, name="memref.load", traits=[MemoryReadEffect()]):
         check_access(self.memref, self.indices)
 
 
-class StoreOp(XetlOp, name="memref.store", traits=[MemoryWriteEffect()]):
+class StoreOp(XetlOp, name="memref.store", traits=[traits.MemoryWriteEffect()]):
     """Write one element."""
 
     value = operand_def(like("memref", element_of))
@@ -176,7 +169,7 @@ def _one_of(parser: Parser, first: str, second: str) -> bool:
     return not is_first
 
 
-class _AllocLike(XetlOp, traits=[MemoryAllocEffect()]):
+class _AllocLike(XetlOp, traits=[traits.MemoryAllocEffect()]):
     dynamic_sizes = var_operand_def(IndexType)
     symbol_operands = var_operand_def(IndexType)
     alignment = opt_prop_def(IntegerAttr)
@@ -205,7 +198,7 @@ class AllocaOp(_AllocLike, name="memref.alloca"):
     """Memory until the function returns."""
 
 
-class DeallocOp(XetlOp, name="memref.dealloc", traits=[MemoryFreeEffect()]):
+class DeallocOp(XetlOp, name="memref.dealloc", traits=[traits.MemoryFreeEffect()]):
     """Free memory of memref.alloc."""
 
     memref = operand_def(MemRefType)
@@ -224,7 +217,7 @@ class CopyOp(XetlOp, name="memref.copy", traits=READS_AND_WRITES):
     )
 
 
-class DimOp(XetlOp, name="memref.dim", traits=[Pure()]):
+class DimOp(XetlOp, name="memref.dim", traits=[traits.Pure()]):
     """The extent of a dimension."""
 
     source = operand_def(MemRefType)
@@ -281,7 +274,7 @@ class AtomicRmwOp(
 _HIDDEN_OF_GLOBAL = ("sym_name", "sym_visibility", "constant", "type", "initial_value")
 
 
-class GlobalOp(XetlOp, name="memref.global", traits=[SymbolOpInterface()]):
+class GlobalOp(XetlOp, name="memref.global", traits=[traits.SymbolOpInterface()]):
     """Memory with a name; without an initial value it lies elsewhere."""
 
     sym_name = prop_def(SymbolNameConstraint())
@@ -353,7 +346,7 @@ def _filled(type_: MemRefType[Attribute]) -> TensorType[Attribute]:
     return TensorType(type_.element_type, type_.get_shape())
 
 
-class GetGlobalOp(XetlOp, name="memref.get_global", traits=[Pure()]):
+class GetGlobalOp(XetlOp, name="memref.get_global", traits=[traits.Pure()]):
     """The memory called ``name``."""
 
     symbol = prop_def(FlatSymbolRefAttrConstr, prop_name="name")

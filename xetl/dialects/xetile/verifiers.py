@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import (
-    Float8E4M3FNType,
-    Float8E5M2Type,
-    IndexType,
-    MemRefType,
-    VectorType,
-)
+from xdsl.dialects import builtin
 from xdsl.ir import Attribute
 from xdsl.utils.exceptions import VerifyException
 
@@ -21,7 +15,7 @@ from ..upstream.elementwise import is_float
 from .attributes import WorkgroupMap
 from .types import TileType
 
-Vector = VectorType[Attribute]
+Vector = builtin.VectorType[Attribute]
 
 
 def map_fits(name: str, wg_map: WorkgroupMap | None, type_: Attribute) -> None:
@@ -46,7 +40,7 @@ def mma_result(a: Vector, b: Vector) -> Vector:
             f"the left side has {columns} columns, the right side {rows} rows"
         )
     shape = [extent for pair in zip(left[0::2], right[1::2]) for extent in pair]
-    return VectorType(a.element_type, shape)
+    return builtin.VectorType(a.element_type, shape)
 
 
 def mma(
@@ -56,7 +50,7 @@ def mma(
     shape = mma_result(a, b).get_shape()
     problem = "the product has shape {}, the result {}"
     check(result.get_shape() == shape, problem, shape, result.get_shape())
-    small = (Float8E4M3FNType, Float8E5M2Type)
+    small = (builtin.Float8E4M3FNType, builtin.Float8E5M2Type)
     if a.element_type != b.element_type and not (
         isinstance(a.element_type, small) and isinstance(b.element_type, small)
     ):
@@ -81,7 +75,7 @@ def transposed(type_: Attribute) -> Attribute:
         raise TypeError(f"expected a vector, found {type_}")
     shape = type_.get_shape()
     axes = transposed_axes(len(shape))
-    return VectorType(type_.element_type, [shape[axis] for axis in axes])
+    return builtin.VectorType(type_.element_type, [shape[axis] for axis in axes])
 
 
 def transpose(source: Vector, result: Vector, permutation: Sequence[int]) -> None:
@@ -134,7 +128,7 @@ def reduce(
         raise VerifyException(
             f"reduction_size {size} does not divide the reduced extent of {source}"
         )
-    expected = VectorType(source.element_type, reduced_shape(shape, dims, size))
+    expected = builtin.VectorType(source.element_type, reduced_shape(shape, dims, size))
     check(
         result == expected,
         "reducing dimensions {} of {} gives {}: a reduced dimension "
@@ -176,7 +170,7 @@ def pack(flat: Vector, blocked: Vector, blocks: Sequence[int]) -> None:
     check(len(shape) == 2 and len(blocks) == 2, text, flat, list(blocks))
     fits = all(b > 0 and extent % b == 0 for extent, b in zip(shape, blocks))
     check(fits, "inner_blocks {} do not divide {}", list(blocks), list(shape))
-    expected = VectorType(flat.element_type, packed_shape(shape, blocks))
+    expected = builtin.VectorType(flat.element_type, packed_shape(shape, blocks))
     check(blocked == expected, "{} in blocks is {}, found {}", flat, expected, blocked)
 
 
@@ -187,7 +181,7 @@ def verify_scattered(base: Attribute, indices: Attribute, tile: TileType) -> Non
             "an index vector describes a scattered tile: its type needs"
             " #xetile.tile_attr<scattered = true>"
         )
-    expected = VectorType(IndexType(), tile.shape)
+    expected = builtin.VectorType(builtin.IndexType(), tile.shape)
     check(indices == expected, "the indices are {}, expected {}", indices, expected)
     if is_memref(base):
         _verify_memref(base, tile)
@@ -230,7 +224,7 @@ def verify_block(
     _verify_order(base, tile, sizes, strides)
 
 
-def _verify_memref(base: MemRefType[Attribute], tile: TileType) -> None:
+def _verify_memref(base: builtin.MemRefType[Attribute], tile: TileType) -> None:
     fits = base.element_type == tile.element_type
     check(fits, "the base holds {}, the tile {}", base.element_type, tile.element_type)
     space = memory_space_of(base)
@@ -239,7 +233,7 @@ def _verify_memref(base: MemRefType[Attribute], tile: TileType) -> None:
 
 
 def _verify_address(base: Attribute) -> None:
-    if integer_width(base) != 64 and not isinstance(base, IndexType):
+    if integer_width(base) != 64 and not isinstance(base, builtin.IndexType):
         raise VerifyException(
             f"the base of a tile is a memref or a 64-bit address, found {base}"
         )

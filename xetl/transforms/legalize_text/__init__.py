@@ -39,6 +39,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import VerifyException
 
+from xetl.dialects import xsmm
 from xetl.dialects.base import (
     Index,
     constant_index,
@@ -52,16 +53,6 @@ from xetl.dialects.memref_layout import strides_of
 from xetl.dialects.upstream import arith, cf, func, memref, scf, vector
 from xetl.dialects.upstream.memref import GlobalOp
 from xetl.dialects.xetile import AssertOp, LoadTileOp, TileTransposeOp
-from xetl.dialects.xsmm import (
-    DATA_TYPES,
-    SIZES,
-    BrgemmDispatchOp,
-    BrgemmOp,
-    DispatchOp,
-    TileConfigDispatchOp,
-    TileConfigOp,
-    gemm_flags_of_calls,
-)
 from xetl.ir.builder import Builder, Pass
 from xetl.transforms.legalize_text import batches, numbers, products
 from xetl.transforms.legalize_text.batches import Batch, legalize_contractions, multiply
@@ -74,9 +65,9 @@ _FLAGS = {"none", "beta_0", "vnni_b", "no_reset_tileconfig", "no_setup_tileconfi
 _ADDRESS = "llvm.inttoptr"
 
 
-def _brgemm(b: Builder, op: BrgemmOp) -> Values:
+def _brgemm(b: Builder, op: xsmm.BrgemmOp) -> Values:
     dispatch, count = op.kernel.owner, constant_index(op.batch)
-    if not isinstance(dispatch, BrgemmDispatchOp):
+    if not isinstance(dispatch, xsmm.BrgemmDispatchOp):
         raise VerifyException("its kernel is not dispatched in this function")
     if count is None:
         raise VerifyException("the number of products is no constant")
@@ -92,7 +83,7 @@ def _brgemm(b: Builder, op: BrgemmOp) -> Values:
     return []
 
 
-def _disagreement(product: Batch, dispatch: DispatchOp) -> str | None:
+def _disagreement(product: Batch, dispatch: xsmm.DispatchOp) -> str | None:
     """Where the kernel is for other operands than those it is given."""
     found, wanted = _sizes(product), dispatch.size_list()
     if found != wanted:
@@ -130,7 +121,7 @@ def _strides(type_: MemRefType[Attribute]) -> list[int]:
     return [each or 0 for each in strides_of(type_) or ()]
 
 
-def _configuration(b: Builder, op: TileConfigOp) -> Values:
+def _configuration(b: Builder, op: xsmm.TileConfigOp) -> Values:
     """Backends configure tiles for the micro-kernels that they choose."""
     return []
 
@@ -138,9 +129,9 @@ def _configuration(b: Builder, op: TileConfigOp) -> Values:
 # C functions --------------------------------------------------------------------------
 
 
-_DISPATCHES: dict[str, type[DispatchOp]] = {
-    "xsmm_brgemm_dispatch": BrgemmDispatchOp,
-    "xsmm_intel_amx_tile_config_dispatch": TileConfigDispatchOp,
+_DISPATCHES: dict[str, type[xsmm.DispatchOp]] = {
+    "xsmm_brgemm_dispatch": xsmm.BrgemmDispatchOp,
+    "xsmm_intel_amx_tile_config_dispatch": xsmm.TileConfigDispatchOp,
 }
 _BRGEMM, _CONFIGURE = "xsmm_brgemm_invoke", "xsmm_intel_amx_tile_config_invoke"
 
@@ -155,24 +146,26 @@ def _call(b: Builder, op: func.CallOp) -> Values | None:
         type_, kernel, *sides, count = given
         views = [_view(*pair) for pair in zip(sides[::2], sides[1::2])]
         data_type = _type_name(constant_index(type_))
-        b.add(BrgemmOp(kernel, *views, count, data_type=data_type))
+        b.add(xsmm.BrgemmOp(kernel, *views, count, data_type=data_type))
         return []
     return None
 
 
-def _dispatch(kind: type[DispatchOp], given: Sequence[SSAValue]) -> DispatchOp:
+def _dispatch(
+    kind: type[xsmm.DispatchOp], given: Sequence[SSAValue]
+) -> xsmm.DispatchOp:
     numbers = [constant_index(each) for each in given]
     known = [each for each in numbers if each is not None]
-    if len(known) != len(numbers) or len(known) != len(SIZES) + 2:
-        wanted = f"a type, {', '.join(SIZES)} and flags"
+    if len(known) != len(numbers) or len(known) != len(xsmm.SIZES) + 2:
+        wanted = f"a type, {', '.join(xsmm.SIZES)} and flags"
         raise VerifyException(f"a kernel is dispatched with constants: {wanted}")
     type_, *sizes, flags = known
-    names = gemm_flags_of_calls(flags)
+    names = xsmm.gemm_flags_of_calls(flags)
     return kind(sizes=sizes, data_type=_type_name(type_), flags=names)
 
 
 def _type_name(number: int | None) -> str:
-    named = [name for name, each in DATA_TYPES.items() if each == number]
+    named = [name for name, each in xsmm.DATA_TYPES.items() if each == number]
     if not named:
         raise VerifyException(f"no type of elements has the number {number}")
     return named[0]
@@ -205,13 +198,13 @@ def _view(address: SSAValue, offset: SSAValue) -> SSAValue:
 
 def is_unread(op: Operation) -> bool:
     """Whether ``op`` only says something to calls, which have become products."""
-    is_ours = isinstance(op, DispatchOp) or op.name == _ADDRESS
+    is_ours = isinstance(op, xsmm.DispatchOp) or op.name == _ADDRESS
     return is_ours and not any(result.uses for result in op.results)
 
 
 _MICRO_KERNELS: dict[type[Operation], Rule] = {
-    BrgemmOp: _brgemm,
-    TileConfigOp: _configuration,
+    xsmm.BrgemmOp: _brgemm,
+    xsmm.TileConfigOp: _configuration,
     func.CallOp: _call,
 }
 

@@ -26,12 +26,6 @@ from xdsl.utils.exceptions import VerifyException
 from xetl.dialects.base import is_vector, vector_type
 from xetl.dialects.reduction_kinds import CombiningKindAttr
 from xetl.dialects.upstream import affine, arith, index, math, ub, vector
-from xetl.dialects.upstream.arith import (
-    AdduiExtendedOp,
-    ExtendedProductOp,
-    MulsiExtendedOp,
-    MuluiExtendedOp,
-)
 from xetl.dialects.upstream.elementwise import is_float
 from xetl.dialects.upstream.math import (
     ClampfOp,
@@ -70,14 +64,14 @@ def _sincos(b: Builder, op: SincosOp) -> Values:
     return [sine, b.insert(math.CosOp(op.operand))]
 
 
-def _addui_extended(b: Builder, op: AdduiExtendedOp) -> Values:
+def _addui_extended(b: Builder, op: arith.AdduiExtendedOp) -> Values:
     total = b.insert(arith.AddiOp(op.lhs, op.rhs))
     return [total, b.insert(arith.CmpiOp("ult", total, op.lhs))]
 
 
-def _mul_extended(b: Builder, op: ExtendedProductOp) -> Values:
+def _mul_extended(b: Builder, op: arith.ExtendedProductOp) -> Values:
     low = b.insert(arith.MuliOp(op.lhs, op.rhs))
-    return [low, upper_half(b, op.lhs, op.rhs, type(op) is MulsiExtendedOp)]
+    return [low, upper_half(b, op.lhs, op.rhs, type(op) is arith.MulsiExtendedOp)]
 
 
 def _column(b: Builder, value: SSAValue) -> SSAValue:
@@ -229,9 +223,9 @@ RULES: dict[type[Operation], Rule] = {
     ClampfOp: _clampf,
     FpowiOp: _fpowi,
     SincosOp: _sincos,
-    AdduiExtendedOp: _addui_extended,
-    MulsiExtendedOp: _mul_extended,
-    MuluiExtendedOp: _mul_extended,
+    arith.AdduiExtendedOp: _addui_extended,
+    arith.MulsiExtendedOp: _mul_extended,
+    arith.MuluiExtendedOp: _mul_extended,
     ub.PoisonOp: lambda b, op: [b.constant(0, op.result.type)],
     vector.InterleaveOp: _interleave,
     vector.DeinterleaveOp: _deinterleave,

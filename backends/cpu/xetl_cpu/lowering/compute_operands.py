@@ -32,18 +32,9 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from xetl.analysis.affine import is_defined_outside
 from xetl.analysis.control_flow import yielded
+from xetl.dialects import xetile
 from xetl.dialects.base import constant_index, operations_in, vector_type
 from xetl.dialects.upstream import func, memref, scf, vector
-from xetl.dialects.xetile import (
-    InitTileOp,
-    LoadTileOp,
-    StoreTileOp,
-    TileBroadcastOp,
-    TileMmaOp,
-    TileTransposeOp,
-    TileType,
-    UpdateTileOffsetOp,
-)
 from xetl.ir.builder import Builder, Pass
 from xetl.records import record
 from xetl.transforms.diagnostics import remark
@@ -60,10 +51,10 @@ _COMPUTING = (
     vector.InterleaveOp,
     vector.ShapeCastOp,
     vector.StepOp,
-    TileBroadcastOp,
-    TileTransposeOp,
-    LoadTileOp,
-    InitTileOp,
+    xetile.TileBroadcastOp,
+    xetile.TileTransposeOp,
+    xetile.LoadTileOp,
+    xetile.InitTileOp,
     memref.ReinterpretCastOp,
 )
 
@@ -85,7 +76,7 @@ class ComputeOperandsPass(Pass):
 
 def _in_loop(loop: scf.ForOp, programs: scf.ParallelOp) -> bool:
     """Compute ahead what may be of the products in a K loop; whether there is any."""
-    products = [op for op in loop.body.block.ops if isinstance(op, TileMmaOp)]
+    products = [op for op in loop.body.block.ops if isinstance(op, xetile.TileMmaOp)]
     operands = [_Computed(mma, name, loop) for mma in products for name in "ab"]
     if all(_is_loaded(operand.value) for operand in operands):
         return False
@@ -104,9 +95,9 @@ def _count_tiles(loop: scf.ForOp) -> None:
     step = constant_index(loop.step)
     for tile, start, end in zip(carried, loop.init_args, yielded(loop.body.block)):
         init, update = start.owner, end.owner
-        if not isinstance(init, InitTileOp) or init.indices is not None:
+        if not isinstance(init, xetile.InitTileOp) or init.indices is not None:
             continue
-        if not isinstance(update, UpdateTileOffsetOp) or update.tile is not tile:
+        if not isinstance(update, xetile.UpdateTileOffsetOp) or update.tile is not tile:
             continue
         moves = [constant_index(move) for move in update.mixed_offsets]
         if constant_index(loop.lower_bound) != 0 or moves not in ([0, step], [step, 0]):
@@ -124,7 +115,7 @@ def _count_tiles(loop: scf.ForOp) -> None:
 class _Computed:
     """An operand of a product in a K loop, and its parts along k."""
 
-    mma: TileMmaOp
+    mma: xetile.TileMmaOp
     name: str
     loop: scf.ForOp
 
@@ -175,9 +166,9 @@ def _is_worth_it(operand: _Computed, programs: scf.ParallelOp) -> bool:
 def _is_loaded(value: SSAValue) -> bool:
     """True for what the raising sees as it is."""
     owner = value.owner
-    if isinstance(owner, TileTransposeOp):
+    if isinstance(owner, xetile.TileTransposeOp):
         owner = owner.source.owner
-    return isinstance(owner, LoadTileOp)
+    return isinstance(owner, xetile.LoadTileOp)
 
 
 def _sources(
@@ -196,9 +187,9 @@ def _sources(
 
 def _may_be_copied(op: Operation, programs: scf.ParallelOp) -> bool:
     """Whether an operation gives the same ahead of the programs."""
-    if isinstance(op, LoadTileOp):
+    if isinstance(op, xetile.LoadTileOp):
         init = op.tile.owner
-        if not isinstance(init, InitTileOp) or init.indices is not None:
+        if not isinstance(init, xetile.InitTileOp) or init.indices is not None:
             return False
         return not is_written(init.source, programs)
     return op.name.startswith(("arith.", "math.")) or isinstance(op, _COMPUTING)
@@ -225,7 +216,7 @@ def _compute_ahead(operand: _Computed, programs: scf.ParallelOp) -> None:
     matrix = reinterpret(build, flat.results[0], 0, (rows, columns), (columns, 1))
     where = _Memory(operand, matrix, rows, columns, axis)
     _fill(where, programs, *build.parallel([count, steps]))
-    load = LoadTileOp(
+    load = xetile.LoadTileOp(
         where.tile(Builder.before(mma), axis, counter), location=mma.location
     )
     Builder.before(mma).add(load)
@@ -254,10 +245,10 @@ class _Memory:
         across = 0 if number is None else fixed.times(number, side)
         offsets = [first, across] if operand.k_dim == 0 else [across, first]
         element = vector_type(operand.value).element_type
-        init = InitTileOp(
+        init = xetile.InitTileOp(
             self.matrix,
             offsets,
-            TileType(operand.shape, element),
+            xetile.TileType(operand.shape, element),
             sizes=[self.rows, self.columns],
             strides=[self.columns, 1],
             location=operand.mma.location,
@@ -280,4 +271,4 @@ def _fill(
     value = copier(programs, build, known)(operand.value)
     across = None if where.axis is None else number
     tile = where.tile(build, across, first)
-    build.add(StoreTileOp(value, tile, location=operand.mma.location))
+    build.add(xetile.StoreTileOp(value, tile, location=operand.mma.location))

@@ -19,17 +19,9 @@ from xdsl.dialects.builtin import FunctionType, IntegerAttr, ModuleOp, UnitAttr,
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
+from xetl.dialects import xsmm
 from xetl.dialects.upstream import arith, func, memref
 from xetl.dialects.upstream.llvm import IntToPtrOp
-from xetl.dialects.xsmm import (
-    DATA_TYPES,
-    BrgemmDispatchOp,
-    BrgemmOp,
-    DispatchOp,
-    TileConfigDispatchOp,
-    TileConfigOp,
-    gemm_flags_in_calls,
-)
 from xetl.ir.builder import Builder, Pass
 from xetl_cpu.dialect import ThreadTilesOp
 
@@ -41,14 +33,14 @@ class ConvertXsmmToCallsPass(Pass):
         """Rewrite the module in place."""
         calls = _Calls()
         for one in list(op.walk()):
-            if isinstance(one, DispatchOp):
+            if isinstance(one, xsmm.DispatchOp):
                 if one.kernel.uses:
                     calls.dispatch(one)
                 else:  # of a product that is one of the library's now
                     Rewriter.erase_op(one)
-            elif isinstance(one, BrgemmOp):
+            elif isinstance(one, xsmm.BrgemmOp):
                 calls.invoke(one)
-            elif isinstance(one, TileConfigOp):
+            elif isinstance(one, xsmm.TileConfigOp):
                 calls.configure(one)
             elif isinstance(one, ThreadTilesOp):
                 # Its kernels are the library's now; `emit/parallel.py` calls them.
@@ -59,9 +51,9 @@ class ConvertXsmmToCallsPass(Pass):
             op.body.block.insert_ops_before(declared, first)
 
 
-_DISPATCHES: dict[type[DispatchOp], str] = {
-    BrgemmDispatchOp: "xsmm_brgemm_dispatch",
-    TileConfigDispatchOp: "xsmm_intel_amx_tile_config_dispatch",
+_DISPATCHES: dict[type[xsmm.DispatchOp], str] = {
+    xsmm.BrgemmDispatchOp: "xsmm_brgemm_dispatch",
+    xsmm.TileConfigDispatchOp: "xsmm_intel_amx_tile_config_dispatch",
 }
 
 
@@ -71,28 +63,28 @@ class _Calls:
     def __init__(self) -> None:
         self.declarations: dict[str, func.FuncOp] = {}
 
-    def dispatch(self, op: DispatchOp) -> None:
+    def dispatch(self, op: xsmm.DispatchOp) -> None:
         build = Builder.before(op)
-        flags = gemm_flags_in_calls(op.flag_names())
-        numbers = DATA_TYPES[op.data_type.data], *op.size_list(), flags
+        flags = xsmm.gemm_flags_in_calls(op.flag_names())
+        numbers = xsmm.DATA_TYPES[op.data_type.data], *op.size_list(), flags
         arguments = [_constant(build, value) for value in numbers]
         call = self._call(op, build, _DISPATCHES[type(op)], arguments, [i64])
         call.results[0].name_hint = op.kernel.name_hint
         op.kernel.replace_all_uses_with(call.results[0])
         Rewriter.erase_op(op)
 
-    def invoke(self, op: BrgemmOp) -> None:
+    def invoke(self, op: xsmm.BrgemmOp) -> None:
         build = Builder.before(op)
-        arguments = [_constant(build, DATA_TYPES[op.data_type.data]), op.kernel]
+        arguments = [_constant(build, xsmm.DATA_TYPES[op.data_type.data]), op.kernel]
         for value in (op.a, op.b, op.c):
             arguments += _pointer(build, value)
         arguments.append(op.batch)
         self._call(op, build, "xsmm_brgemm_invoke", arguments, [])
         Rewriter.erase_op(op)
 
-    def configure(self, op: TileConfigOp) -> None:
+    def configure(self, op: xsmm.TileConfigOp) -> None:
         build = Builder.before(op)
-        type_ = _constant(build, DATA_TYPES["bf16"])
+        type_ = _constant(build, xsmm.DATA_TYPES["bf16"])
         pointer, _ = _pointer(build, op.state)
         arguments = [type_, op.kernel, pointer, build.index(0)]
         name = "xsmm_intel_amx_tile_config_invoke"

@@ -24,13 +24,8 @@ from dataclasses import dataclass
 from xdsl.dialects.builtin import ArrayAttr, MemRefType, ModuleOp, StringAttr, i8
 from xdsl.ir import Operation
 
+from xetl.dialects import xsmm
 from xetl.dialects.upstream import memref
-from xetl.dialects.xsmm import (
-    BrgemmDispatchOp,
-    BrgemmOp,
-    TileConfigDispatchOp,
-    TileConfigOp,
-)
 from xetl.ir.builder import Pass
 from xetl_cpu.dialect import BlockGemmOp, BrgemmTileOp, dispatch_of
 
@@ -52,14 +47,14 @@ class InsertAmxConfigPass(Pass):
                 _around(one, dispatch)
 
 
-def _dispatch(op: Operation) -> BrgemmDispatchOp | None:
+def _dispatch(op: Operation) -> xsmm.BrgemmDispatchOp | None:
     """The kernel of a product on tiles that nobody has set up."""
     if isinstance(op, BlockGemmOp):
         return dispatch_of(op.blocking()) if op.blocking().uses_tiles else None
-    if not isinstance(op, BrgemmOp | BrgemmTileOp) or op.kernel is None:
+    if not isinstance(op, xsmm.BrgemmOp | BrgemmTileOp) or op.kernel is None:
         return None
     dispatch = op.kernel.owner
-    if not isinstance(dispatch, BrgemmDispatchOp):
+    if not isinstance(dispatch, xsmm.BrgemmDispatchOp):
         return None
     flags = dispatch.flag_names()
     if isinstance(op, BrgemmTileOp):
@@ -70,12 +65,12 @@ def _dispatch(op: Operation) -> BrgemmDispatchOp | None:
     return dispatch if uses_tiles and is_plain else None
 
 
-def _around(op: Operation, dispatch: BrgemmDispatchOp) -> None:
+def _around(op: Operation, dispatch: xsmm.BrgemmDispatchOp) -> None:
     """Configure in front of ``op`` and reset behind it, not in its kernel."""
     block, flags = op.parent_block(), dispatch.flag_names()
     assert block is not None
     setup, reset = (
-        TileConfigDispatchOp(
+        xsmm.TileConfigDispatchOp(
             sizes=dispatch.size_list(),
             data_type=dispatch.data_type.data,
             flags=[*flags, flag],
@@ -83,8 +78,8 @@ def _around(op: Operation, dispatch: BrgemmDispatchOp) -> None:
         for flag in (SETUP, RESET)
     )
     state = memref.AllocaOp(_STATE)
-    before = [state, setup, TileConfigOp(setup.kernel, state.result)]
-    behind = [reset, TileConfigOp(reset.kernel, state.result)]
+    before = [state, setup, xsmm.TileConfigOp(setup.kernel, state.result)]
+    behind = [reset, xsmm.TileConfigOp(reset.kernel, state.result)]
     block.insert_ops_before(before, op)
     block.insert_ops_after(behind, op)
     for each in (*before, *behind):

@@ -8,14 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from xdsl.dialects.builtin import (
-    DenseArrayBase,
-    FixedBitwidthType,
-    IndexType,
-    IntegerType,
-    UnitAttr,
-    VectorType,
-)
+from xdsl.dialects import builtin
 from xdsl.ir import Attribute
 from xdsl.irdl import operand_def, opt_prop_def, result_def, var_operand_def
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
@@ -32,13 +25,13 @@ from .types import TensorDescType
 
 def bits_of(element: Attribute) -> int:
     """Bits of an element."""
-    assert isinstance(element, FixedBitwidthType)
+    assert isinstance(element, builtin.FixedBitwidthType)
     return element.bitwidth
 
 
 def is_address(type_: Attribute) -> bool:
     """Whether it is the type of an address."""
-    return isinstance(type_, IntegerType) and type_.bitwidth in (32, 64)
+    return isinstance(type_, builtin.IntegerType) and type_.bitwidth in (32, 64)
 
 
 def elements_per_word(element: Attribute) -> int:
@@ -48,7 +41,7 @@ def elements_per_word(element: Attribute) -> int:
 
 def loaded_type(
     described: TensorDescType, *, packed: bool = False, transpose: bool = False
-) -> VectorType[Attribute]:
+) -> builtin.VectorType[Attribute]:
     """The type of what `xegpu.load_nd` brings of a block.
 
     Raises:
@@ -69,7 +62,7 @@ def loaded_type(
         shape = [shape[0] // factor, shape[1], factor]
     if described.array_length > 1:
         shape.insert(0, described.array_length)
-    return VectorType(described.element_type, shape)
+    return builtin.VectorType(described.element_type, shape)
 
 
 def descriptor_type(value: Value) -> TensorDescType:
@@ -89,12 +82,12 @@ class CreateNdTdescOp(XetlOp, name="xegpu.create_nd_tdesc", traits=[Pure()]):
     """
 
     source = operand_def()
-    offsets = var_operand_def(IndexType)
-    shape = var_operand_def(IndexType)
-    strides = var_operand_def(IndexType)
-    const_offsets = opt_prop_def(DenseArrayBase)
-    const_shape = opt_prop_def(DenseArrayBase)
-    const_strides = opt_prop_def(DenseArrayBase)
+    offsets = var_operand_def(builtin.IndexType)
+    shape = var_operand_def(builtin.IndexType)
+    strides = var_operand_def(builtin.IndexType)
+    const_offsets = opt_prop_def(builtin.DenseArrayBase)
+    const_shape = opt_prop_def(builtin.DenseArrayBase)
+    const_strides = opt_prop_def(builtin.DenseArrayBase)
     result = result_def(TensorDescType)
 
     assembly_format = (
@@ -136,8 +129,8 @@ class _BlockOp(XetlOp):
     """An operation on the block at ``offsets``."""
 
     tensor_desc = operand_def(TensorDescType)
-    offsets = var_operand_def(IndexType)
-    const_offsets = opt_prop_def(DenseArrayBase)
+    offsets = var_operand_def(builtin.IndexType)
+    const_offsets = opt_prop_def(builtin.DenseArrayBase)
 
     mixed_offsets = MixedList("offsets", "const_offsets")
     """In elements; () where the descriptor has them."""
@@ -166,9 +159,9 @@ class LoadNdOp(_BlockOp, CachedOp, name="xegpu.load_nd", traits=[MemoryReadEffec
     and columns.  With ``array_length`` > 1 the blocks are a dimension in front.
     """
 
-    packed = opt_prop_def(UnitAttr)
-    transpose = opt_prop_def(DenseArrayBase)
-    value = result_def(VectorType)
+    packed = opt_prop_def(builtin.UnitAttr)
+    transpose = opt_prop_def(builtin.DenseArrayBase)
+    value = result_def(builtin.VectorType)
 
     assembly_format = (
         _BLOCK + "prop-dict attr-dict `:` type($tensor_desc) `->` type($value)"
@@ -218,9 +211,9 @@ class StoreNdOp(
     """Write a block; what lies outside of the matrix is dropped."""
 
     # In the order of the text: those of a base class would come last.
-    value = operand_def(VectorType)
+    value = operand_def(builtin.VectorType)
     tensor_desc = operand_def(TensorDescType)
-    offsets = var_operand_def(IndexType)
+    offsets = var_operand_def(builtin.IndexType)
 
     assembly_format = (
         f"$value `,` {_BLOCK} prop-dict attr-dict `:` type($value) `,` "

@@ -10,16 +10,7 @@ from typing import Any, cast
 from xetl.backend import Argument, ArrayView
 from xetl.devices import find_device
 from xetl.errors import InternalError
-from xetl_xegpu.limits import (
-    BASE_ALIGNMENT,
-    LEAST_PITCH,
-    LEAST_WIDTH,
-    MOST_PROGRAMS,
-    REFUSED,
-    UNALIGNED,
-    WIDTH_STEP,
-    why_no_blocks,
-)
+from xetl_xegpu import limits
 
 Grid = tuple[int, int, int]
 
@@ -38,7 +29,7 @@ class Surface:
     argument: int
     row: int
     column: int
-    step: int = BASE_ALIGNMENT
+    step: int = limits.BASE_ALIGNMENT
 
 
 @dataclass(frozen=True)
@@ -63,7 +54,7 @@ class KernelFacts:
     @property
     def tells(self) -> bool:
         """Whether it prints or asserts."""
-        return any(entry["error"] != REFUSED for entry in self.log)
+        return any(entry["error"] != limits.REFUSED for entry in self.log)
 
 
 @dataclass(frozen=True)
@@ -108,7 +99,7 @@ class CodeFacts:
     @property
     def name(self) -> str:
         """What the user calls it."""
-        return self.kernels[-1].name.removesuffix(UNALIGNED)
+        return self.kernels[-1].name.removesuffix(limits.UNALIGNED)
 
     @property
     def is_large(self) -> bool:
@@ -200,7 +191,7 @@ def _why_not(
 
 def fits_messages(grid: Grid) -> bool:
     """Whether a kernel that moves blocks by messages may run so many programs."""
-    return max(grid) <= MOST_PROGRAMS and grid[0] * grid[1] < 1 << 32
+    return max(grid) <= limits.MOST_PROGRAMS and grid[0] * grid[1] < 1 << 32
 
 
 def why_no_surface(
@@ -219,16 +210,16 @@ def why_no_surface(
     strides = [stride * view.dtype.itemsize for stride in view.strides]
     width = view.shape[column] * view.dtype.itemsize
     if is_padded:
-        width = max(LEAST_WIDTH, width + -width % WIDTH_STEP)
+        width = max(limits.LEAST_WIDTH, width + -width % limits.WIDTH_STEP)
     if row < 0:  # the kernel makes up a pitch
-        pitch = width + -width % LEAST_PITCH + BASE_ALIGNMENT
-        return why_no_blocks(view.address, width, 1, pitch, step=surface.step)
+        pitch = width + -width % limits.LEAST_PITCH + limits.BASE_ALIGNMENT
+        return limits.why_no_blocks(view.address, width, 1, pitch, step=surface.step)
     leading = [
         stride
         for dim, stride in enumerate(strides)
         if dim not in (row, column) and view.shape[dim] > 1
     ]
-    return why_no_blocks(
+    return limits.why_no_blocks(
         view.address,
         width,
         view.shape[row],

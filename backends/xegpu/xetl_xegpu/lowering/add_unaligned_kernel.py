@@ -17,16 +17,10 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr, UnitAttr
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
+from xetl.dialects import xetile
 from xetl.dialects.base import is_memref, operations_in
 from xetl.dialects.memref_layout import strides_of
 from xetl.dialects.upstream import gpu
-from xetl.dialects.xetile import (
-    InitTileOp,
-    LoadTileOp,
-    PrefetchTileOp,
-    StoreTileOp,
-    TileType,
-)
 from xetl.dialects.xetile.types import GLOBAL
 from xetl.ir.builder import Pass
 from xetl_xegpu.dialect.stage import NO_BLOCKS
@@ -51,15 +45,17 @@ def wants_blocks(kernel: gpu.FuncOp) -> bool:
 
 
 def _may_be_block(op: Operation) -> bool:
-    if not isinstance(op, LoadTileOp | StoreTileOp | PrefetchTileOp):
+    if not isinstance(
+        op, xetile.LoadTileOp | xetile.StoreTileOp | xetile.PrefetchTileOp
+    ):
         return False
     type_ = op.tile.type
-    if not isinstance(type_, TileType) or type_.memory_space != GLOBAL:
+    if not isinstance(type_, xetile.TileType) or type_.memory_space != GLOBAL:
         return False
     return any(_has_rows(origin.source, origin) for origin in tile_origins(op.tile))
 
 
-def _has_rows(source: SSAValue, origin: InitTileOp) -> bool:
+def _has_rows(source: SSAValue, origin: xetile.InitTileOp) -> bool:
     """Whether a tile is of an array whose last dimension has no gaps."""
     if not is_memref(source.type):
         return False
@@ -71,7 +67,7 @@ def _add_twin(kernel: gpu.FuncOp) -> None:
     twin = kernel.clone()
     twin.sym_name = StringAttr(kernel.sym_name.data + UNALIGNED)
     twin.attributes[NO_BLOCKS] = UnitAttr()
-    for op in operations_in(twin, PrefetchTileOp):
+    for op in operations_in(twin, xetile.PrefetchTileOp):
         Rewriter.erase_op(op)
     block = kernel.parent
     assert block is not None

@@ -14,16 +14,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from xetl.dialects.base import Index, known, memref_type, vector_type
 from xetl.dialects.upstream import arith, memref, vector
-from xetl_xegpu.dialect import (
-    CreateMemDescOp,
-    LoadMatrixOp,
-    LoadNdOp,
-    MemDescType,
-    MemLayoutAttr,
-    PrefetchNdOp,
-    StoreMatrixOp,
-    StoreNdOp,
-)
+from xetl_xegpu import dialect as xegpu
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.conversion import Converter
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import (
     LANES,
@@ -90,7 +81,7 @@ def _loaded(
 ) -> SSAValue:
     """What one message brings: rows, columns and count of ``block``."""
     tdesc = descriptor(c, surface, *block)
-    load = LoadNdOp(tdesc, place(c, surface, *at), packed=packed)
+    load = xegpu.LoadNdOp(tdesc, place(c, surface, *at), packed=packed)
     load.properties |= hints
     return c.emit.insert(load)
 
@@ -230,7 +221,7 @@ def _transposed(
 ) -> SSAValue:
     """16 rows of some columns, transposed by the message."""
     tdesc = descriptor(c, surface, LANES, columns, words=words)
-    load = LoadNdOp(tdesc, place(c, surface, *at), transpose=True)
+    load = xegpu.LoadNdOp(tdesc, place(c, surface, *at), transpose=True)
     load.properties |= hints
     return c.emit.insert(load)
 
@@ -354,7 +345,9 @@ def store_fragments(
             continue
         stored = to_memory(c, part)
         tdesc = descriptor(c, surface, span.count, LANES)
-        store = StoreNdOp(stored, tdesc, place(c, surface, *_at(c, tile, span, group)))
+        store = xegpu.StoreNdOp(
+            stored, tdesc, place(c, surface, *_at(c, tile, span, group))
+        )
         store.properties |= hints
         c.emit.add(store)
 
@@ -393,7 +386,7 @@ def prefetch_blocks(
             row = c.emit.plus(tile.row, span.first)
             column = c.emit.plus(tile.column, first)
             tdesc = descriptor(c, surface, span.count, columns, count)
-            prefetch = PrefetchNdOp(tdesc, place(c, surface, row, column))
+            prefetch = xegpu.PrefetchNdOp(tdesc, place(c, surface, row, column))
             prefetch.properties |= hints
             c.emit.add(prefetch)
             first += columns * count
@@ -413,10 +406,10 @@ def matrix_of(c: Converter, tile: Tile, grid: Grid) -> SSAValue | None:
     source = _memory(c, matrix, prod(sizes))
     if source is None:
         return None
-    layout = MemLayoutAttr(stride=strides) if strides != [sizes[1], 1] else None
-    type_ = MemDescType(sizes, stored_type(matrix.element), layout)
+    layout = xegpu.MemLayoutAttr(stride=strides) if strides != [sizes[1], 1] else None
+    type_ = xegpu.MemDescType(sizes, stored_type(matrix.element), layout)
     return c.emit.shared(
-        ("matrix", type_), [source], lambda: CreateMemDescOp(source, type_)
+        ("matrix", type_), [source], lambda: xegpu.CreateMemDescOp(source, type_)
     )
 
 
@@ -460,7 +453,7 @@ def load_blocks(
     parts: list[SSAValue] = []
     for span, group in grid.blocks():
         type_ = vector_of(stored_type(element), span.count, LANES)
-        load = LoadMatrixOp(matrix, [*_at(c, tile, span, group)], type_)
+        load = xegpu.LoadMatrixOp(matrix, [*_at(c, tile, span, group)], type_)
         parts.append(from_memory(c, c.emit.insert(load), element))
     return parts
 
@@ -469,4 +462,4 @@ def store_blocks(c: Converter, tile: Tile, matrix: SSAValue, value: Fragments) -
     """Write the fragments of a value."""
     for (span, group), part in zip(value.grid.blocks(), value.parts):
         at = [*_at(c, tile, span, group)]
-        c.emit.add(StoreMatrixOp(to_memory(c, part), matrix, at))
+        c.emit.add(xegpu.StoreMatrixOp(to_memory(c, part), matrix, at))

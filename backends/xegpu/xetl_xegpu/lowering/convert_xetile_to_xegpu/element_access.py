@@ -13,12 +13,7 @@ from xetl.dialects.memref_layout import ENDLESS
 from xetl.dialects.reduction_kinds import ON_INTEGERS, atomic_name, normalize_kind
 from xetl.dialects.upstream import arith, memref, scf, vector
 from xetl.dialects.xetile import AtomicRmwTileOp, LoadGatherOp, StoreScatterOp
-from xetl_xegpu.dialect import (
-    AtomicRmwOp,
-    CreateTdescOp,
-    ScatterTdescAttr,
-    TensorDescType,
-)
+from xetl_xegpu import dialect as xegpu
 from xetl_xegpu.dialect.attributes import READ_HINTS, WRITE_HINTS
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.conversion import Converter, Rule
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import (
@@ -115,13 +110,13 @@ def atomic_line(
     """Combine a line with memory; the old elements, 0 where the mask is not set."""
     element = stored_type(access.element)
     space = "slm" if access.base.type != i64 else "global"
-    encoding = ScatterTdescAttr(memory_space=space)
-    type_ = TensorDescType((LANES,), element, encoding)
-    places = c.emit.insert(CreateTdescOp(access.base, access.offsets, type_))
+    encoding = xegpu.ScatterTdescAttr(memory_space=space)
+    type_ = xegpu.TensorDescType((LANES,), element, encoding)
+    places = c.emit.insert(xegpu.CreateTdescOp(access.base, access.offsets, type_))
     name, mask = _kind_name(kind, access.element), all_lanes(c, access.mask)
     if expected is not None:
         expected = to_memory(c, expected)
-    update = AtomicRmwOp(places, mask, to_memory(c, value), expected, kind=name)
+    update = xegpu.AtomicRmwOp(places, mask, to_memory(c, value), expected, kind=name)
     old = c.emit.insert(update)
     if access.mask is not None:
         zero = c.emit.constant(0, vector_of(element, LANES))

@@ -17,31 +17,8 @@ from xdsl.ir import Operation, SSAValue
 from xetl.dialects.base import Index, element_type, shape_of
 from xetl.dialects.upstream import arith
 from xetl.transforms.diagnostics import remark
-from xetl_xegpu import simt
-from xetl_xegpu.dialect import (
-    AtomicRmwOp,
-    CacheHintAttr,
-    CreateMemDescOp,
-    CreateNdTdescOp,
-    CreateTdescOp,
-    LoadMatrixOp,
-    LoadNdOp,
-    LoadOp,
-    MemDescType,
-    PrefetchNdOp,
-    StoreMatrixOp,
-    StoreNdOp,
-    StoreOp,
-    TensorDescType,
-)
-from xetl_xegpu.limits import (
-    LEAST_WIDTH,
-    WIDTH_STEP,
-    Hints,
-    Kind,
-    completed,
-    legal_hints,
-)
+from xetl_xegpu import dialect as xegpu
+from xetl_xegpu import limits, simt
 from xetl_xegpu.lowering.distribute_to_lanes.memrefs import (
     address_of,
     always,
@@ -72,12 +49,14 @@ from xetl_xegpu.lowering.distribute_to_lanes.state import (
     lane_layout,
 )
 
-_CachedOp = LoadNdOp | StoreNdOp | PrefetchNdOp | LoadOp | StoreOp
+_CachedOp = (
+    xegpu.LoadNdOp | xegpu.StoreNdOp | xegpu.PrefetchNdOp | xegpu.LoadOp | xegpu.StoreOp
+)
 
 
-def hints_of(lanes: Lanes, op: _CachedOp, kind: Kind) -> Hints | None:
+def hints_of(lanes: Lanes, op: _CachedOp, kind: limits.Kind) -> limits.Hints | None:
     """What an access asks of the caches; None: what the device does by itself."""
-    legal = legal_hints(lanes.device.name, kind)
+    legal = limits.legal_hints(lanes.device.name, kind)
     if not legal:
         return None
     l1, l2, l3 = (_word(op, level) for level in (1, 2, 3))
@@ -85,7 +64,7 @@ def hints_of(lanes: Lanes, op: _CachedOp, kind: Kind) -> Hints | None:
         remark(op, "caches", "`l2_hint` is left out: messages speak of L1 and L3 only")
     if l1 is None and l3 is None:
         return None
-    found = completed(kind, l1, l3)
+    found = limits.completed(kind, l1, l3)
     if found in legal:
         return found
     has = "; ".join(str(pair) for pair in legal)
@@ -97,22 +76,22 @@ def hints_of(lanes: Lanes, op: _CachedOp, kind: Kind) -> Hints | None:
 
 def _word(op: _CachedOp, level: int) -> str | None:
     hint = op.properties.get(f"l{level}_hint")
-    return hint.word if isinstance(hint, CacheHintAttr) else None
+    return hint.word if isinstance(hint, xegpu.CacheHintAttr) else None
 
 
 _RANK = 2
 
-_NdOp = LoadNdOp | StoreNdOp | PrefetchNdOp
+_NdOp = xegpu.LoadNdOp | xegpu.StoreNdOp | xegpu.PrefetchNdOp
 
 
 class _How(TypedDict):
     """How a block is moved: what all operations of `simt` on blocks are told."""
 
     by_lanes: bool
-    hints: Hints | None
+    hints: limits.Hints | None
 
 
-def create_nd_tdesc(lanes: Lanes, op: CreateNdTdescOp) -> None:
+def create_nd_tdesc(lanes: Lanes, op: xegpu.CreateNdTdescOp) -> None:
     """The matrix as messages want it: in bytes."""
     type_ = _descriptor(lanes, op, op.result)
     memory = memory_of(lanes, op, op.source)
@@ -149,16 +128,16 @@ def _row_bytes(lanes: Lanes, columns: Index, width: int, *, has_gaps: bool) -> S
         return lanes.insert(arith.ConstantOp(IntegerAttr(value, i32)))
 
     short = lanes.insert(arith.TrunciOp(size, i32))  # below `limits.LIMIT`
-    if width % WIDTH_STEP:
-        more = lanes.insert(arith.AddiOp(short, number(WIDTH_STEP - 1)))
-        short = lanes.insert(arith.AndiOp(more, number(-WIDTH_STEP)))
-    least = lanes.insert(arith.MaxsiOp(short, number(LEAST_WIDTH)))
+    if width % limits.WIDTH_STEP:
+        more = lanes.insert(arith.AddiOp(short, number(limits.WIDTH_STEP - 1)))
+        short = lanes.insert(arith.AndiOp(more, number(-limits.WIDTH_STEP)))
+    least = lanes.insert(arith.MaxsiOp(short, number(limits.LEAST_WIDTH)))
     return lanes.insert(arith.ExtsiOp(least, i64))
 
 
-def _descriptor(lanes: Lanes, op: Operation, value: SSAValue) -> TensorDescType:
+def _descriptor(lanes: Lanes, op: Operation, value: SSAValue) -> xegpu.TensorDescType:
     type_ = value.type
-    assert isinstance(type_, TensorDescType)
+    assert isinstance(type_, xegpu.TensorDescType)
     if len(type_.shape) != _RANK or type_.memory_space != "global":
         raise lanes.refuse(
             op,
@@ -209,14 +188,14 @@ def _surface(
     )
 
 
-def _how(lanes: Lanes, op: _NdOp, surface: simt.Surface, kind: Kind) -> _How:
+def _how(lanes: Lanes, op: _NdOp, surface: simt.Surface, kind: limits.Kind) -> _How:
     """Whether lanes move a block themselves, which no hint is for; else the hints."""
     if lanes.moves_by_lanes or surface.step is not None:
         return {"by_lanes": True, "hints": None}
     return {"by_lanes": False, "hints": hints_of(lanes, op, kind)}
 
 
-def load_nd(lanes: Lanes, op: LoadNdOp) -> None:
+def load_nd(lanes: Lanes, op: xegpu.LoadNdOp) -> None:
     """The pieces of a message, as elements of the value."""
     type_ = _descriptor(lanes, op, op.tensor_desc)
     rows, columns = type_.shape
@@ -260,7 +239,7 @@ def _fits(shape: simt.BlockShape, lengths: tuple[int, ...], bits: int) -> bool:
     return shape.items == sum(lengths) and shape.item_bits == bits
 
 
-def store_nd(lanes: Lanes, op: StoreNdOp) -> None:
+def store_nd(lanes: Lanes, op: xegpu.StoreNdOp) -> None:
     """At most eight rows a message."""
     type_ = _descriptor(lanes, op, op.tensor_desc)
     columns, bits = type_.shape[1], bits_of(type_.element_type)
@@ -279,7 +258,7 @@ def store_nd(lanes: Lanes, op: StoreNdOp) -> None:
         down += rows
 
 
-def prefetch_nd(lanes: Lanes, op: PrefetchNdOp) -> None:
+def prefetch_nd(lanes: Lanes, op: xegpu.PrefetchNdOp) -> None:
     """A hint; elements of 64 bits are asked for as pairs of 32."""
     type_ = _descriptor(lanes, op, op.tensor_desc)
     rows, columns = type_.shape
@@ -293,7 +272,7 @@ def prefetch_nd(lanes: Lanes, op: PrefetchNdOp) -> None:
     lanes.add(simt.BlockPrefetchOp(*surface, shape=shape, **how))
 
 
-def create_tdesc(lanes: Lanes, op: CreateTdescOp) -> None:
+def create_tdesc(lanes: Lanes, op: xegpu.CreateTdescOp) -> None:
     """Memory, and an offset a lane."""
     memory = memory_of(lanes, op, op.source)
     lanes.places[op.result] = Places(memory, lanes.one(op.offsets))
@@ -314,7 +293,7 @@ def _places(
 
 def _address(
     lanes: Lanes,
-    op: LoadOp | StoreOp | AtomicRmwOp,
+    op: xegpu.LoadOp | xegpu.StoreOp | xegpu.AtomicRmwOp,
     base: SSAValue,
     offsets: SSAValue | None,
     value: SSAValue,
@@ -329,7 +308,7 @@ def _address(
     return memory, moved(lanes, memory.address, places.offset, width)
 
 
-def load(lanes: Lanes, op: LoadOp) -> None:
+def load(lanes: Lanes, op: xegpu.LoadOp) -> None:
     """Zero in lanes whose mask is not set: upstream leaves open what is there."""
     memory, address = _address(lanes, op, op.base, op.offsets, op.value)
     (type_,) = lanes.layout(op.value).types
@@ -340,7 +319,7 @@ def load(lanes: Lanes, op: LoadOp) -> None:
     lanes.hold(op.value, lanes.insert(found))
 
 
-def store(lanes: Lanes, op: StoreOp) -> None:
+def store(lanes: Lanes, op: xegpu.StoreOp) -> None:
     """One element a lane."""
     memory, address = _address(lanes, op, op.base, op.offsets, op.value)
     value, mask = lanes.one(op.value), lanes.one(op.mask)
@@ -348,7 +327,7 @@ def store(lanes: Lanes, op: StoreOp) -> None:
     lanes.add(simt.StoreOp(value, address, mask, space=space_of(memory), hints=hints))
 
 
-def atomic(lanes: Lanes, op: AtomicRmwOp) -> None:
+def atomic(lanes: Lanes, op: xegpu.AtomicRmwOp) -> None:
     """One element a lane."""
     memory, address = _address(lanes, op, op.tensor_desc, None, op.value)
     value, mask = lanes.one(op.value), lanes.one(op.mask)
@@ -359,11 +338,11 @@ def atomic(lanes: Lanes, op: AtomicRmwOp) -> None:
     lanes.hold(op.result, lanes.insert(done))
 
 
-def create_mem_desc(lanes: Lanes, op: CreateMemDescOp) -> None:
+def create_mem_desc(lanes: Lanes, op: xegpu.CreateMemDescOp) -> None:
     """Memory of the workgroup, with the strides of the matrix."""
     memory = memory_of(lanes, op, op.source)
     matrix = op.mem_desc.type
-    assert isinstance(matrix, MemDescType)
+    assert isinstance(matrix, xegpu.MemDescType)
     if matrix.block is not None:
         problem = "a matrix in shared memory has no blocks here"
         raise lanes.refuse(op, problem, "leave `block` out of its `mem_layout`")
@@ -373,7 +352,7 @@ def create_mem_desc(lanes: Lanes, op: CreateMemDescOp) -> None:
 
 
 def _addresses(
-    lanes: Lanes, op: LoadMatrixOp | StoreMatrixOp, value: SSAValue
+    lanes: Lanes, op: xegpu.LoadMatrixOp | xegpu.StoreMatrixOp, value: SSAValue
 ) -> tuple[Memory, list[SSAValue]]:
     """The memory, and where each element of this lane is."""
     memory = memory_of(lanes, op, op.mem_desc)
@@ -398,7 +377,7 @@ def _addresses(
     return memory, found
 
 
-def load_matrix(lanes: Lanes, op: LoadMatrixOp) -> None:
+def load_matrix(lanes: Lanes, op: xegpu.LoadMatrixOp) -> None:
     """A row at a time."""
     memory, addresses = _addresses(lanes, op, op.value)
     layout = lanes.layout(op.value)
@@ -411,7 +390,7 @@ def load_matrix(lanes: Lanes, op: LoadMatrixOp) -> None:
     lanes.hold(op.value, *recut(lanes, rows, layout.lengths))
 
 
-def store_matrix(lanes: Lanes, op: StoreMatrixOp) -> None:
+def store_matrix(lanes: Lanes, op: xegpu.StoreMatrixOp) -> None:
     """A row at a time; what every lane has, the first one stores."""
     memory, addresses = _addresses(lanes, op, op.value)
     mask = always(lanes)

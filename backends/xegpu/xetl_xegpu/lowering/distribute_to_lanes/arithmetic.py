@@ -10,15 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-from xdsl.dialects.builtin import (
-    AnyFloat,
-    FloatTF32Type,
-    IntegerType,
-    f32,
-    f64,
-    i16,
-    i32,
-)
+from xdsl.dialects import builtin
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from xetl.dialects.base import (
@@ -89,7 +81,9 @@ def _of_columns(lanes: Lanes, rows: list[list[Number]], element: Attribute) -> S
     for lane, column in enumerate(columns):
         if repr(column) == repr(columns[0]):
             continue
-        here = lanes.insert(arith.CmpiOp("eq", lanes.lane, lanes.constant(lane, i32)))
+        here = lanes.insert(
+            arith.CmpiOp("eq", lanes.lane, lanes.constant(lane, builtin.i32))
+        )
         new = _listed(lanes, column, element)
         from_here = filled(lanes, here, length_of(new))
         piece = lanes.insert(arith.SelectOp(from_here, new, piece))
@@ -104,10 +98,10 @@ def _listed(lanes: Lanes, numbers: list[Number], element: Attribute) -> SSAValue
 
 def _repeated(number: Number, element: Attribute, bits: int) -> int:
     """The integer of ``bits`` bits that holds the number in each of its parts."""
-    if isinstance(element, IntegerType):
+    if isinstance(element, builtin.IntegerType):
         size, raw = element.compile_time_size, element.pack([int(number)])
     else:
-        assert isinstance(element, AnyFloat)
+        assert isinstance(element, builtin.AnyFloat)
         size, raw = element.compile_time_size, element.pack([number])
     part = int.from_bytes(raw, "little")
     return sum(part << 8 * at for at in range(0, bits // 8, size))
@@ -208,11 +202,11 @@ def select(lanes: Lanes, op: arith.SelectOp) -> None:
 
 def cast_float(lanes: Lanes, op: arith.ExtfOp | arith.TruncfOp) -> None:
     """From and to tf32, which has no type of its own here."""
-    if isinstance(element_type(op.result.type), FloatTF32Type):
+    if isinstance(element_type(op.result.type), builtin.FloatTF32Type):
         (source,) = op.operands
         wide = lanes.pieces(source)
         lanes.hold(op.result, *[_rounded(lanes, piece) for piece in wide])
-    elif isinstance(element_type(op.operands[0].type), FloatTF32Type):
+    elif isinstance(element_type(op.operands[0].type), builtin.FloatTF32Type):
         lanes.hold(op.result, *lanes.pieces(op.operands[0]))
     else:
         compute(lanes, op)
@@ -297,8 +291,8 @@ def dpas(lanes: Lanes, op: DpasOp) -> None:
         a = _rounded(lanes, left)
         b = joined(lanes, [_rounded(lanes, piece) for piece in right])
     else:
-        a = recast(lanes, left, i16)
-        b = joined(lanes, [recast(lanes, piece, i32) for piece in right])
+        a = recast(lanes, left, builtin.i16)
+        b = joined(lanes, [recast(lanes, piece, builtin.i32) for piece in right])
     made = simt.DpasOp(
         *(a, b, _accumulator(lanes, op)), a_type=names[0], b_type=names[1]
     )
@@ -315,7 +309,7 @@ def contract(lanes: Lanes, op: vector.ContractOp) -> None:
         or op.kind.kind != "add"
         or m not in (1, 2, 4, PIECE)
         or (k, right) != (LANES, (LANES, LANES))
-        or element not in (f32, f64)
+        or element not in (builtin.f32, builtin.f64)
         or {element_type(each.type) for each in op.operands} != {element}
     ):
         raise lanes.refuse(
