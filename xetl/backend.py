@@ -150,7 +150,6 @@ class Event(Protocol):
         Raises:
             LaunchError: it did not end well.
         """
-        ...
 
 
 class Place(Protocol):
@@ -266,6 +265,8 @@ class BackendBase(ABC):
     name: str
     targets: Sequence[str]
     """Names of the machines it can make code for; the first is the default."""
+    package: str = ""
+    """Whose modules ``pipeline``, ``doctor`` and ``export`` answer for it, if named."""
     stages: Sequence[str] = ()
     """Names `kernel.ir` accepts, besides those of the passes."""
     slow_stages: Sequence[str] = ()
@@ -276,6 +277,12 @@ class BackendBase(ABC):
     """Whether ``breakpoint()`` stops; where it does not, it is removed."""
     exports: bool = False
     """Whether `export` writes files."""
+
+    def part(self, name: str) -> Any:
+        """A module of its package, imported when it is first needed."""
+        if not self.package:
+            raise InternalError(f"the {self.name} backend has no `{name}`")
+        return import_whole(f"{self.package}.{name}")
 
     # Compiling ---------------------------------------------------------------------
 
@@ -305,17 +312,17 @@ class BackendBase(ABC):
 
     def passes(self, target: str) -> list[ModulePass]:
         """The lowering from `xetile` to the form `build` takes, in order."""
-        return []
+        return self.part("pipeline").passes(target) if self.package else []
 
     def stage_after(self, name: str) -> str | None:
         """The stage (a key of the stage table) that begins after a pass."""
-        return None
+        return self.part("pipeline").STAGE_AFTER.get(name) if self.package else None
 
     def text(
         self, module: ModuleOp, signature: Signature, target: str, stage: str
     ) -> str:
         """A stage of ``stages`` that is no MLIR module any more, such as ``asm``."""
-        raise InternalError(f"the {self.name} backend has no stage `{stage}`")
+        return self.part("pipeline").text(module, target, stage)
 
     # Launching ---------------------------------------------------------------------
 
@@ -357,7 +364,8 @@ class BackendBase(ABC):
 
     def doctor(self) -> Sequence[Finding]:
         """What `xetl doctor` prints about it."""
-        return [_finding("targets", ", ".join(self.targets))]
+        own = [_finding("targets", ", ".join(self.targets))]
+        return self.part("doctor").examine() if self.package else own
 
     def test_devices(self) -> Sequence[TestDevice]:
         """The devices that `xetl doctor --gpu` tests.
@@ -371,7 +379,7 @@ class BackendBase(ABC):
         self, module: ModuleOp, signature: Signature, target: str, name: str
     ) -> Export:
         """The files that `xetl compile` writes of a lowered module."""
-        raise InternalError(f"the {self.name} backend makes no files")
+        return self.part("export").export(module, signature, target, name)
 
     def expect(
         self,
@@ -421,11 +429,11 @@ class BackendBase(ABC):
 
     def opt_passes(self) -> Mapping[str, type[ModulePass]]:
         """Its passes by name, for ``xetl-opt``."""
-        return {}
+        return self.part("pipeline").opt_passes() if self.package else {}
 
     def opt_dialects(self) -> Sequence[Dialect]:
         """Its dialects, for ``xetl-opt``."""
-        return ()
+        return self.part("pipeline").DIALECTS if self.package else ()
 
 
 @cache

@@ -86,7 +86,13 @@ def _check(call: Call, a: Vector, b: Vector) -> tuple[Shape, DType]:
                 help="make it a matrix with `v[None, :]` or `v[:, None]`",
             )
     if len(a.shape) != len(b.shape):
-        raise _one_blocked(call, a, b)
+        raise call.error(
+            "X0210",
+            f"`{call.name}` cannot multiply a blocked vector by one that is not",
+            "b",
+            label=f"is {describe(b)}, but the left side is {describe(a)}",
+            help="pack both with xetile.tile_pack, or neither",
+        )
     if a.shape[1::2] != b.shape[0::2]:
         raise _inner_extents(call, a, b)
     accumulator = _ACCUMULATORS.get(a.dtype.name)
@@ -102,16 +108,6 @@ def _check(call: Call, a: Vector, b: Vector) -> tuple[Shape, DType]:
             " f8e5m2: convert with `.to(...)`",
         )
     return _product(a.shape, b.shape), accumulator
-
-
-def _one_blocked(call: Call, a: Vector, b: Vector) -> CompileError:
-    return call.error(
-        "X0210",
-        f"`{call.name}` cannot multiply a blocked vector by one that is not",
-        "b",
-        label=f"is {describe(b)}, but the left side is {describe(a)}",
-        help="pack both with xetile.tile_pack, or neither",
-    )
 
 
 def _inner_extents(call: Call, a: Vector, b: Vector) -> CompileError:

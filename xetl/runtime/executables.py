@@ -326,7 +326,12 @@ class Executables:
                 break
             # While we compiled: which values were used is unknown.
         else:
-            raise self._restless()
+            raise LaunchError(
+                f"what `{self._fn.__name__}` reads changes again and again while it is"
+                " compiled",
+                code="X0834",
+                help="let the threads that change it wait, or pass it as an argument",
+            )
         made = Fingerprint(base, reads)
         meta = {**new.meta, "positions": made.positions}
         loaded = Loaded(Artifact(new.payload, meta), backend, wanted.signature)
@@ -370,14 +375,6 @@ class Executables:
         if made.reads.questions not in known:
             listed = [made.reads.questions, *known][:_MOST_QUESTIONS]
             cache.store(_reads_key(made.base), Artifact(b"", {"questions": listed}))
-
-    def _restless(self) -> LaunchError:
-        return LaunchError(
-            f"what `{self._fn.__name__}` reads changes again and again while it is"
-            " compiled",
-            code="X0834",
-            help="let the threads that change it wait, or pass it as an argument",
-        )
 
 
 def _reads_key(base: Base) -> str:

@@ -29,18 +29,13 @@ from xetl_cpu.targets import (
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
-    from xdsl.ir import Dialect
-    from xdsl.passes import ModulePass
-
-    from xetl.findings import Export, Finding
-
-_PIPELINE = "xetl_cpu.pipeline"
 
 
 class CpuBackend(BackendBase):
     """Native code for the processor, through LLVM; see backends/cpu/README.md."""
 
     name = "cpu"
+    package = "xetl_cpu"
     targets: Sequence[str] = ("host", *TARGETS)
     stages: Sequence[str] = ("xsmm", "loops", "llvm", "asm")
     exports = True
@@ -79,25 +74,17 @@ class CpuBackend(BackendBase):
 
     def machine_name(self, target: str) -> str:
         """The target, the processor's model and the threads of a launch."""
-        found = import_whole("xetl_cpu.launch.threads").allowed_threads()
+        found = self.part("launch.threads").allowed_threads()
         return f"{target}, {processor_model()}, {found.count} threads"
 
     def peak(self, target: str, dtype: str) -> tuple[float, float]:
         """See `xetl.backend.BackendBase.peak`; measured here, which takes a second."""
-        return import_whole("xetl_cpu.peak").measure_peak(dtype)
+        return self.part("peak").measure_peak(dtype)
 
     def tune_machine(self) -> Sequence[str]:
         """Measure what instructions cost; register tiles are chosen by that."""
-        tuning = import_whole("xetl_cpu.measured_costs")
+        tuning = self.part("measured_costs")
         return tuning.tune(host_machine(), processor_model())
-
-    def passes(self, target: str) -> list[ModulePass]:
-        """The lowering to loops."""
-        return _pipeline().passes(target)
-
-    def stage_after(self, name: str) -> str | None:
-        """The stage that begins after a pass, if one does."""
-        return _pipeline().STAGE_AFTER.get(name)
 
     def vectors(self, target: str) -> tuple[int, int]:
         """See `xetl.backend.BackendBase.vectors`."""
@@ -110,36 +97,11 @@ class CpuBackend(BackendBase):
 
     def replay(self, call: RecordedCall) -> Callable[..., Any] | None:
         """See `xetl.backend.BackendBase.replay`."""
-        return import_whole("xetl_cpu.launch.replay").make_replay(call)
-
-    def doctor(self) -> Sequence[Finding]:
-        """For `xetl doctor`: the processor, its threads and libraries."""
-        return import_whole("xetl_cpu.doctor").examine()
-
-    def opt_passes(self) -> dict[str, type[ModulePass]]:
-        """The passes by name, for ``xetl-opt``."""
-        return _pipeline().opt_passes()
-
-    def opt_dialects(self) -> Sequence[Dialect]:
-        """``xsmm`` and ``cpu``."""
-        return _pipeline().DIALECTS
+        return self.part("launch.replay").make_replay(call)
 
     def build(self, module: ModuleOp, signature: Signature, target: str) -> Artifact:
         """Machine code of a module at the ``loops`` stage."""
-        return _pipeline().build(module, signature, target)
-
-    def text(
-        self, module: ModuleOp, signature: Signature, target: str, stage: str
-    ) -> str:
-        """``llvm`` or ``asm`` of a module at the ``loops`` stage."""
-        return _pipeline().text(module, target, stage)
-
-    def export(
-        self, module: ModuleOp, signature: Signature, target: str, name: str
-    ) -> Export:
-        """An object file and a C header of a module at the ``loops`` stage."""
-        exporting = import_whole("xetl_cpu.export")
-        return exporting.export(module, signature, target, name)
+        return self.part("pipeline").build(module, signature, target)
 
     def load(self, artifact: Artifact, signature: Signature) -> Executable:
         """Map the machine code; a LaunchError if this processor cannot run it."""
@@ -173,10 +135,6 @@ def _libraries() -> Any:
 def _library(name: str) -> Any:
     """The library that kernels call; it has been tried out."""
     return _libraries().find_library(name)
-
-
-def _pipeline() -> Any:
-    return import_whole(_PIPELINE)
 
 
 BACKEND = CpuBackend()

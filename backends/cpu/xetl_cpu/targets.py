@@ -232,7 +232,7 @@ def host_machine() -> Machine:
 @cache
 def host_features() -> frozenset[str]:
     """The features of this machine, by LLVM's names (a superset: Linux's own too)."""
-    flags = _cpuinfo_flags()
+    flags = _cpuinfo().get("flags", "").split()
     if flags:
         # Linux writes avx512_bf16 where LLVM writes avx512bf16.
         return frozenset(flag.replace("_", "") for flag in flags)
@@ -265,10 +265,6 @@ def _cpuinfo() -> dict[str, str]:
 def processor_model() -> str:
     """What the processor calls itself."""
     return _cpuinfo().get("model name") or platform.processor() or "unknown"
-
-
-def _cpuinfo_flags() -> list[str]:
-    return _cpuinfo().get("flags", "").split()
 
 
 def _cpuinfo_identity() -> list[str]:

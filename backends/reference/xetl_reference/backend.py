@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from xetl import __version__
 from xetl.backend import Artifact, BackendBase, Executable
@@ -44,7 +44,7 @@ class ReferenceBackend(BackendBase):
 
     def build(self, module: ModuleOp, signature: Signature, target: str) -> Artifact:
         """Prepare the module; it stays in memory."""
-        executable = _executables().ReferenceExecutable(module)
+        executable = import_whole(_EXECUTABLE).ReferenceExecutable(module)
         return Artifact(InMemory(executable), {"stored": executable.stored})
 
     def load(self, artifact: Artifact, signature: Signature) -> Executable:
@@ -52,10 +52,6 @@ class ReferenceBackend(BackendBase):
         if not isinstance(artifact.payload, InMemory):
             raise InternalError("kernels of the reference backend cannot be stored")
         return artifact.payload.executable
-
-
-def _executables() -> Any:
-    return import_whole(_EXECUTABLE)
 
 
 BACKEND = ReferenceBackend()

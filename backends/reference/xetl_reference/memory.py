@@ -63,7 +63,10 @@ class Memory:
                 shape, dtype, self.data, start, [stride * size for stride in strides]
             )
         except ValueError:
-            raise _outside(offset, shape, strides) from None
+            raise InternalError(
+                f"an access leaves its memory: offset {offset}, shape {list(shape)}, "
+                f"strides {list(strides)}"
+            ) from None
 
     def bounds(self, dtype: DType) -> tuple[int, int]:
         """The first and the last but one element, from the origin on."""
@@ -166,15 +169,6 @@ def argument_view(
     """An array argument; its owner must outlive the view."""
     memory = at_address(address, dtype, 0, shape, strides, readonly)
     return View(memory, dtype, 0, tuple(shape), tuple(strides))
-
-
-def _outside(
-    offset: int, shape: Sequence[int], strides: Sequence[int]
-) -> InternalError:
-    return InternalError(
-        f"an access leaves its memory: offset {offset}, shape {list(shape)}, "
-        f"strides {list(strides)}"
-    )
 
 
 SHARED = 3

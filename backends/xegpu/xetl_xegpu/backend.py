@@ -20,19 +20,13 @@ from xetl.backend import (
 )
 from xetl.devices import DEVICES, find_device
 from xetl.errors import LaunchError
-from xetl.findings import Finding, TestDevice
-from xetl.imports import import_whole
+from xetl.findings import TestDevice
 from xetl.language.signature import Signature
 from xetl.settings import config
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
-    from xdsl.ir import Dialect
-    from xdsl.passes import ModulePass
 
-    from xetl.findings import Export
-
-_PACKAGE = "xetl_xegpu"
 
 _WITHOUT_DEVICE = "pvc"
 """The target of ``ir`` and the like where there is nothing to launch on."""
@@ -42,6 +36,7 @@ class XegpuBackend(BackendBase):
     """Compiles kernels to SPIR-V, and runs them through dpctl."""
 
     name = "xegpu"
+    package = "xetl_xegpu"
     targets: Sequence[str] = tuple(DEVICES)
     stages: Sequence[str] = ("llvm", "spirv", "asm")
     slow_stages: Sequence[str] = ("asm",)
@@ -50,7 +45,7 @@ class XegpuBackend(BackendBase):
     def default_target(self) -> str:
         """That of the device that a launch would take; any where there is none."""
         try:
-            return _launch("places").place_of(_launch("devices").default_queue()).target
+            return self._own_place().target
         except LaunchError:
             return _WITHOUT_DEVICE
 
@@ -71,57 +66,29 @@ class XegpuBackend(BackendBase):
         Raises:
             LaunchError: there is no device, or an array is in another one's memory.
         """
-        return _launch("places").find_place(queue, names, args)
+        return self.part("launch.places").find_place(queue, names, args)
+
+    def _own_place(self) -> Any:
+        """Where launches run that name no queue."""
+        queue = self.part("launch.devices").default_queue()
+        return self.part("launch.places").place_of(queue)
 
     def cores(self) -> tuple[str, int] | None:
         """Of the first device; a LaunchError if there is none."""
-        device = _launch("places").place_of(_launch("devices").default_queue()).device
+        device = self._own_place().device
         return device.target, device.cores
-
-    def passes(self, target: str) -> list[ModulePass]:
-        """From the ``xetile`` stage to ``lanes``."""
-        return _pipeline().passes(target)
-
-    def stage_after(self, name: str) -> str | None:
-        """The stage that begins after a pass, if one does."""
-        return _pipeline().STAGE_AFTER.get(name)
-
-    def doctor(self) -> Sequence[Finding]:
-        """For `xetl doctor`: devices, drivers, the offline compiler."""
-        return import_whole(f"{_PACKAGE}.doctor").examine()
 
     def test_devices(self) -> Sequence[TestDevice]:
         """The devices that SYCL finds."""
-        return import_whole(f"{_PACKAGE}.doctor").test_devices()
-
-    def opt_passes(self) -> dict[str, type[ModulePass]]:
-        """The passes by name, for ``xetl-opt``."""
-        return _pipeline().opt_passes()
-
-    def opt_dialects(self) -> Sequence[Dialect]:
-        """``xegpu``, ``xegpu_x`` and ``simt``."""
-        return _pipeline().DIALECTS
+        return self.part("doctor").test_devices()
 
     def build(self, module: ModuleOp, signature: Signature, target: str) -> Artifact:
         """SPIR-V of a module at stage ``lanes``, and what a launch must know."""
-        return _pipeline().build(module, target)
-
-    def text(
-        self, module: ModuleOp, signature: Signature, target: str, stage: str
-    ) -> str:
-        """``llvm``, ``spirv`` or ``asm`` of a module at stage ``lanes``."""
-        return _pipeline().text(module, target, stage)
-
-    def export(
-        self, module: ModuleOp, signature: Signature, target: str, name: str
-    ) -> Export:
-        """SPIR-V files of a module at stage ``lanes``, for other programs."""
-        exporting = import_whole(f"{_PACKAGE}.export")
-        return exporting.export(module, signature, target, name)
+        return self.part("pipeline").build(module, target)
 
     def measure(self, artifact: Artifact) -> Mapping[str, object]:
         """What Intel's offline compiler says of the code, where there is one."""
-        isa = import_whole(f"{_PACKAGE}.offline.isa")
+        isa = self.part("offline.isa")
         return isa.measure(artifact)
 
     def expect(
@@ -131,23 +98,15 @@ class XegpuBackend(BackendBase):
         args: Sequence[Argument] | None,
     ) -> Sequence[Expected]:
         """By a roofline, on each product of the target; nothing if it is emulated."""
-        return import_whole(f"{_PACKAGE}.roofline.model").expected(artifact, grid, args)
+        return self.part("roofline.model").expected(artifact, grid, args)
 
     def peak(self, target: str, dtype: str) -> tuple[float, float] | None:
         """What Intel says of the first product of the target."""
-        return import_whole(f"{_PACKAGE}.roofline.model").peak(target, dtype)
+        return self.part("roofline.model").peak(target, dtype)
 
     def load(self, artifact: Artifact, signature: Signature) -> QueuedExecutable:
         """Make a program launchable; drivers build it when they first see it."""
-        return _launch("executable").XegpuExecutable(artifact, signature)
-
-
-def _pipeline() -> Any:
-    return import_whole(f"{_PACKAGE}.pipeline")
-
-
-def _launch(name: str) -> Any:
-    return import_whole(f"{_PACKAGE}.launch.{name}")
+        return self.part("launch.executable").XegpuExecutable(artifact, signature)
 
 
 BACKEND = XegpuBackend()

@@ -15,7 +15,7 @@ from xdsl.ir import Attribute, SSAValue
 from xetl.codegen.arith import as_word
 from xetl.codegen.emitter import constant
 from xetl.codegen.types import I64, Value, append_blocks, memory_type
-from xetl.dialects.base import ints_of, is_vector
+from xetl.dialects.base import element_type, ints_of, is_vector
 from xetl.runtime.log import FAILED, HEADER_WORDS, LOG_WORDS, make_entry
 from xetl.transforms.diagnostics import positions_of
 from xetl_cpu.dialect import LogOp
@@ -26,7 +26,7 @@ def entry_of(op: LogOp) -> dict[str, Any]:
     """What is needed to make text of a record, as JSON."""
     return make_entry(
         op.template.data,
-        [(_dtype(type_), _shape(type_)) for type_ in op.types.data],
+        [(str(element_type(type_)), _shape(type_)) for type_ in op.types.data],
         error=None if op.condition is None else FAILED,
         unsigned=ints_of(op.unsigned),
         where=[
@@ -34,10 +34,6 @@ def entry_of(op: LogOp) -> dict[str, Any]:
             for at in positions_of(op.location)
         ],
     )
-
-
-def _dtype(type_: Attribute) -> str:
-    return str(type_.element_type if is_vector(type_) else type_)
 
 
 def _shape(type_: Attribute) -> list[int] | None:
