@@ -1,5 +1,6 @@
 """The AMX block GEMM, run by the emulator of tests/native."""
 
+import dataclasses
 import re
 
 import ml_dtypes
@@ -212,3 +213,15 @@ def test_sums_that_begin_in_scratch_are_stored_there(amx):
         got = run(amx, blocking, a[:, :some].copy(), b[:some], c, accumulate=False)
         want = a[:, :some].astype("f4") @ b[:some].astype("f4")
         assert np.array_equal(got[:m, :n], want)
+
+
+def test_blocks_of_rows_leave_each_other_their_sums(amx):
+    """The last strip begins in the block before, whose pieces of k are all done."""
+    blocking = dataclasses.replace(choose_blocking(AMX, "bf16", 128, 64), mc=64)
+    m, n, k = 68, 64, 2 * blocking.kc
+    rng = np.random.default_rng(0)
+    a = rng.integers(-2, 3, (m, k)).astype(BF16)
+    b = rng.integers(-2, 3, (k, n)).astype(BF16)
+    c = np.full((128, blocking.ldc), np.nan, np.float32)
+    got = run(amx, blocking, a, b, c, accumulate=False)
+    assert np.array_equal(got[:m, :n], a.astype("f4") @ b.astype("f4"))

@@ -270,7 +270,9 @@ class _Strips:
     ) -> None:
         """The sums of the strip leave the tiles; ``first``: the row they begin with."""
         builder, blocking = kernel.builder, kernel.blocking
-        stays = builder.not_(self.add)
+        # Rows that overlap may be of the block before, which is through with them.
+        stays = builder.icmp_signed("==", first, strip)
+        stays = builder.and_(stays, builder.not_(self.add))
         if self.output:  # else all is done: sums that begin in scratch are stored there
             is_scratch = builder.icmp_unsigned("==", self.output[0], _NULL)
             stays = builder.and_(stays, is_scratch)
