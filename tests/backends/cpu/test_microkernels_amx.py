@@ -225,3 +225,33 @@ def test_blocks_of_rows_leave_each_other_their_sums(amx):
     c = np.full((128, blocking.ldc), np.nan, np.float32)
     got = run(amx, blocking, a, b, c, accumulate=False)
     assert np.array_equal(got[:m, :n], a.astype("f4") @ b.astype("f4"))
+
+
+def test_sums_of_earlier_calls_lie_panel_after_panel(amx):
+    """Whole lines one after the other, not pieces of 128 bytes in as many pages."""
+    blocking = choose_blocking(AMX, "bf16", 64, 96)
+    m, n, k = 64, 96, 2 * blocking.kc
+    rng = np.random.default_rng(0)
+    a, b = (
+        rng.integers(-2, 3, shape).astype(BF16) for shape in ((m, 2 * k), (2 * k, n))
+    )
+    emit = [lambda module: emit_block_gemm(module, AMX, blocking, "bf16")]
+    gemm, start, stop = compile_functions(AMX, [*emit, configure, release])
+    c, to = (
+        fenced(np.full((64, blocking.ldc), np.nan, np.float32)),
+        fenced(np.zeros((m, n), BF16)),
+    )
+    sums = np.zeros((m, n), np.float32)
+    with amx.counting():
+        start()
+        for at, out in ((0, None), (k, to)):
+            part = fenced(panels_of(blocking, b[at : at + k], 3))
+            of_a = (fenced(a[:, at : at + k].copy()), k, m, k)
+            of_b = (part, part[0].size, 3)
+            gemm(*of_a, *of_b, c, at > 0, *NOTHING, out, n, n, False)
+            sums += a[:, at : at + k].astype("f4") @ b[at : at + k].astype("f4")
+            if out is None:
+                lies = c.reshape(3, 64, 32).transpose(1, 0, 2).reshape(64, 96)
+                assert np.array_equal(lies, sums)
+        stop()
+    assert np.array_equal(to, sums.astype(BF16))

@@ -87,12 +87,6 @@ _ROWS = _COLUMNS = 256
 _ROW_TASKS = 2
 """For each of several threads at least, of rows that become longer."""
 
-_TILE_PART = 2
-"""Of L2, one part is for the sums of a task on AMX tiles, as wide as that allows: A is
-copied for each task (measured on silicon: 1024 and 2048 cubed by 256 and 1,024 columns
-in bf16, 1067 and 1448, 731 and 1070 GFLOP/s). But no wider than a page, for which few
-rows wait: memory gives pages faster than pieces (16 x 4096 x 4096: 1.4 as fast)."""
-
 _PIECE = 512
 """Bytes of a row of a tile of B, at least: a task that packs B itself takes as many."""
 
@@ -251,15 +245,19 @@ def _of_columns(product: BrgemmTileOp, target: Target) -> _Task:
 
 
 def _columns_on_tiles(product: BrgemmTileOp, target: Target) -> int:
-    """How wide the part of L2 for sums is, a page of B at most, if AMX computes them.
+    """How wide tasks are if AMX computes them: L2 has room for the sums of a block.
 
-    Else 0.
+    Else 0.  A is copied for each task, so that wide ones gain, even where sums leave L2
+    for what streams through it: panel after panel they come back as fast as they go
+    (measured on silicon, bf16: 4096 cubed by 1,024 and 2,048 columns 1119 and 1354
+    GFLOP/s).  But no wider than a page, for which few rows wait: memory gives pages
+    faster than pieces (16 x 4096 x 4096: 1.4 as fast).
     """
     how, (m, _, _) = _on_tiles(product, target), product.shape()
     if how is None:
         return 0
-    rows = m if m <= AMX_TILE else max(_ROWS, m)
-    wide = target.machine.l2.size // _TILE_PART // (_SUM_BYTES * rows)
+    rows = m if m <= AMX_TILE else _ROWS
+    wide = target.machine.l2.size // (_SUM_BYTES * rows)
     return min(1 << wide.bit_length() - 1, PAGE // how.compute_bytes)
 
 

@@ -314,18 +314,19 @@ def _place_of_sums(
 ) -> list[Value]:
     """Where pieces of k leave their sums, and the distance of rows.
 
-    Sums that nobody needs behind this product have one place for all panels, which
-    stays in L1.
+    Sums that nobody needs behind this product lie panel after panel, the rows of one
+    without gaps: 4 KB of a strip, not pieces of 128 bytes in as many pages. Where a
+    call does all of k, all panels have one place, which stays in L1.
     """
     (c, accumulate), out = function.args[7:9], function.args[12:13]
     total = blocking.arithmetic.accumulator_type
-    usual = [builder.offset(c, total, column), const(I64, blocking.ldc)]
     if not out:
-        return usual
+        return [builder.offset(c, total, column), const(I64, blocking.ldc)]
     is_whole = builder.icmp_unsigned("!=", out[0], _NULL)
     is_whole = builder.and_(is_whole, builder.not_(accumulate))
-    shared = [c, const(I64, blocking.nr)]
-    return [builder.select(is_whole, *pair) for pair in zip(shared, usual)]
+    panel = builder.mul(column, blocking.rows_padded)
+    panel = builder.select(is_whole, const(I64, 0), panel)
+    return [builder.offset(c, total, panel), const(I64, blocking.nr)]
 
 
 def _streams(
