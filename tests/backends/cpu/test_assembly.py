@@ -177,3 +177,28 @@ def test_tanh_is_looked_up_where_there_are_lookups() -> None:
     assert "vpermps" in pieces
     assert "vdivps" not in pieces
     assert "vdivps" in squashed.ir("asm", x, x.copy(), target="avx2")
+
+
+@xetile.kernel
+def mapped(X, Y, B: constexpr = 1024, F: constexpr = xetile.exp2):
+    i = xetile.program_id(0) * B
+    x = xetile.load_tile(xetile.init_tile(X, [i], (B,)))
+    xetile.store_tile(F(x), xetile.init_tile(Y, [i], (B,)))
+
+
+@pytest.mark.parametrize(
+    ("function", "most"), [(xetile.exp, 21), (xetile.exp2, 19), (xetile.erf, 24)]
+)
+def test_functions_of_avx2_are_short(function: Any, most: int) -> None:
+    """Rounding is an addition, and powers are made of its bits; erf is looked up."""
+    x = np.zeros(4096, np.float32)
+    text = mapped.ir("asm", x, x.copy(), F=function, target="avx2")
+    loops = [x for x in inner_loops(text) if "mask" not in "".join(x)]
+    loops = [x for x in loops if any("vfmadd" in each for each in x)]
+    assert loops
+    for loop in loops:
+        # Constants that have no register are loaded, and added to.
+        copies = "vbroadcast", "vpbroadcast", "vmov"
+        own = [x for x in loop if x.startswith("v") and not x.startswith(copies)]
+        assert len(own) <= most, "\n".join(loop)
+        assert not any(x.startswith(("vround", "vdiv", "vblendv")) for x in own)

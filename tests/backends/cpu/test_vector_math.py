@@ -197,6 +197,17 @@ def test_error_stays_within_its_bound(target_name, dtype, name):
 
 
 @pytest.mark.parametrize("target_name", TARGETS)
+@pytest.mark.parametrize(("name", "start"), [("erf", 3), ("tanh", 7)])
+def test_nothing_is_more_than_one(target_name, name, start):
+    """All numbers of f32 from where a result is nearly 1 to where it is 1."""
+    first, last = np.array([start, 10], np.float32).view(np.uint32)
+    x = np.arange(first, last, dtype=np.uint32).view(np.float32)
+    lanes = find_target(target_name).lanes("f32")
+    got = apply(compiled(target_name, name, "f32", lanes), "f32", x)
+    assert got.max() == got[-1] == 1
+
+
+@pytest.mark.parametrize("target_name", TARGETS)
 @pytest.mark.parametrize("dtype", NUMPY)
 def test_approximate_powers(target_name, dtype):
     x = np.linspace(-100, 100, 1 << 16).astype(NUMPY[dtype])

@@ -1,7 +1,7 @@
 """exp, log, pow and erf, and what is made of them.
 
 exp, exp2, tanh   2**n times a polynomial on half a binary order; of AVX-512 tanh is
-                  made of pieces, as erf is
+                  made of pieces, as erf of f32 is in whole registers
 log, log2         the exponent, and a series on sqrt(1/2) to sqrt(2)
 pow               2**(y log2(x)), with more digits in the exponent than the result has
 erf               an odd polynomial near 0, one minus the complement further out
@@ -9,7 +9,6 @@ erf               an odd polynomial near 0, one minus the complement further out
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import inf, nan, sqrt
 from struct import pack, unpack
 
@@ -30,14 +29,7 @@ from xetl_cpu.vector_math.coefficients import (
     LOG_RATIO_F64,
 )
 from xetl_cpu.vector_math.lanes import FORMATS, FloatFormat, Lanes
-from xetl_cpu.vector_math.pieces import (
-    ERF_END,
-    ERF_PIECES,
-    ERF_STEPS,
-    TANH_END,
-    TANH_PIECES,
-    TANH_STEPS,
-)
+from xetl_cpu.vector_math.pieces import ERF, TANH, Pieces
 
 # Below the first all is 0, above the second all is infinite.
 _EXP_RANGE = {"f32": (-104.0, 89.0), "f64": (-746.0, 710.0)}
@@ -60,10 +52,10 @@ def exp2(lanes: Lanes, x: Value, up: tuple[float, ...] = EXP2_UP) -> Value:
     is_large = lanes.at_least(x, _EXP2_RANGE[name][0])
     if lanes.has_scale() and name == "f32":
         power = lanes.polynomial(lanes.fraction(x), (1.0, *up))
-        return lanes.scale(power, x, is_large)
+        return lanes.scale_by_floor(power, x, is_large)
     x = lanes.clamp(x, *_EXP2_RANGE[name])
-    n = lanes.round(x)
-    r = lanes.sub(x, n)
+    n = lanes.nearest(x)
+    r = lanes.sub(x, lanes.whole(n))
     return lanes.scale(lanes.polynomial(r, (1.0, *EXP2[name])), n, is_large)
 
 
@@ -77,8 +69,8 @@ def tanh(lanes: Lanes, x: Value) -> Value:
 
     A quotient takes as long as ten other instructions, so pieces are faster.
     """
-    if lanes.has_lookup():
-        return _by_pieces(lanes, x, (TANH_STEPS, TANH_END), TANH_PIECES)
+    if lanes.has_lookup() and lanes.count in TANH:
+        return _by_pieces(lanes, x, TANH[lanes.count])
     name = lanes.format.name
     size = lanes.absolute(x)
     limit = _TANH_IS_ONE[name]
@@ -97,11 +89,12 @@ def exp_minus_one(lanes: Lanes, x: Value) -> Value:
 
 
 def _reduce(lanes: Lanes, x: Value) -> tuple[Value, Value]:
-    """Split x into n ln(2) + r, where r is at most ln(2) / 2 in size."""
+    """(n, r) with x = n ln(2) + r, n as `nearest` gives it, |r| <= ln(2) / 2."""
     high, low = LN2_PARTS[lanes.format.name]
-    n = lanes.round(lanes.mul(x, LOG2E))
+    nearest = lanes.nearest(x, LOG2E)
+    n = lanes.whole(nearest)
     r = lanes.fma(n, -high, x)
-    return n, lanes.fma(n, -low, r)
+    return nearest, lanes.fma(n, -low, r)
 
 
 def log(lanes: Lanes, x: Value) -> Value:
@@ -186,8 +179,9 @@ def _power_f32(lanes: Lanes, x: Value, y: Value) -> Value:
     exponent, f, y = (builder.fpext(each, wide.type) for each in parts)
     log2_of_x = wide.fma(f, wide.polynomial(f, LOG2_OF_F32), exponent)
     power = wide.clamp(wide.mul(y, log2_of_x), *_EXP2_RANGE["f32"])
-    n = wide.round(power)
-    result = wide.polynomial(wide.sub(power, n), (1.0, *EXP2["f32"]))
+    n = wide.nearest(power)
+    r = wide.sub(power, wide.whole(n))
+    result = wide.polynomial(r, (1.0, *EXP2["f32"]))
     result = wide.mul(result, wide.power_of_two(n))
     return builder.fptrunc(result, lanes.type)
 
@@ -202,8 +196,8 @@ def _power_f64(lanes: Lanes, x: Value, y: Value) -> Value:
     rest = lanes.select(is_normal, rest, 0.0)
     is_large = lanes.at_least(exponent, _EXP2_RANGE["f64"][0])
     exponent = lanes.clamp(exponent, -1100.0, 1100.0)
-    n = lanes.round(exponent)
-    r = lanes.add(lanes.sub(exponent, n), rest)
+    n = lanes.nearest(exponent)
+    r = lanes.add(lanes.sub(exponent, lanes.whole(n)), rest)
     return lanes.scale(lanes.polynomial(r, (1.0, *EXP2["f64"])), n, is_large)
 
 
@@ -263,7 +257,7 @@ _IS_ONE = {"f32": 4.0, "f64": 6.0}
 def erf(lanes: Lanes, x: Value) -> Value:
     """Within 4 ulp."""
     if lanes.has_lookup():
-        return _by_pieces(lanes, x, (ERF_STEPS, ERF_END), ERF_PIECES)
+        return _by_pieces(lanes, x, ERF[lanes.count])
     name = lanes.format.name
     size = lanes.absolute(x)
     inner = lanes.mul(x, lanes.polynomial(lanes.mul(x, x), ERF_SMALL[name]))
@@ -274,28 +268,16 @@ def erf(lanes: Lanes, x: Value) -> Value:
     return lanes.select(lanes.compare("<", size, _SMALL[name]), inner, outer)
 
 
-def _by_pieces(
-    lanes: Lanes,
-    x: Value,
-    range_: tuple[float, float],
-    pieces: Sequence[Sequence[float]],
-) -> Value:
-    """The product of x and f(x) / x, which is even; in the last piece it gives 1.
-
-    Args:
-        lanes: of x.
-        x: any numbers.
-        range_: pieces of 1, and where f is 1.
-        pieces: the coefficients of each power.
-    """
-    steps, end = range_
+def _by_pieces(lanes: Lanes, x: Value, pieces: Pieces) -> Value:
+    """The product of x and f(x) / x, which is even; in the last piece it gives 1."""
+    steps, end, powers = pieces
     size = lanes.absolute(x)
     size = lanes.select(lanes.compare(">", size, end), end, size)
     moved = lanes.fma(size, steps, lanes.format.magic)
     piece = lanes.bits(moved)
     number = lanes.sub(lanes.format.magic, moved)
     t = lanes.fma(size, steps, number)
-    *others, quotient = (lanes.lookup(table, piece) for table in pieces)
+    *others, quotient = (lanes.lookup(table, piece) for table in powers)
     for coefficient in reversed(others):
         quotient = lanes.fma(quotient, t, coefficient)
     return lanes.copysign(lanes.mul(size, quotient), x)

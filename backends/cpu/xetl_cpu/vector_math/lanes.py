@@ -166,13 +166,15 @@ class Lanes:
         return self.target.has_masks and width in (128, 256, 512)
 
     def has_lookup(self) -> bool:
-        """Whether there is `lookup`: for 16 numbers of AVX-512."""
-        return self.target.has_masks and self.format.bits == 32 and self.count == 16
+        """Whether there is `lookup`: for f32 in a register of AVX2 or AVX-512."""
+        is_whole = self.count == 8 or (self.count == 16 and self.target.has_masks)
+        return self.format.bits == 32 and is_whole
 
     def lookup(self, table: Sequence[float], index: Value) -> Value:
-        """For each lane one of 16 numbers, by the low four bits of its index."""
+        """For each lane one of as many numbers as lanes, by the low bits of index."""
         numbers = const(self.type, list(table))
-        name = "llvm.x86.avx512.permvar.sf.512"
+        wide, narrow = "llvm.x86.avx512.permvar.sf.512", "llvm.x86.avx2.permps"
+        name = wide if self.count == 16 else narrow
         return self.builder.intrinsic(name, self.type, [numbers, index])
 
     # --- the IEEE form ---
@@ -185,11 +187,28 @@ class Lanes:
         """The float with these bits."""
         return self.builder.bitcast(bits, self.type)
 
-    def power_of_two(self, n: Value) -> Value:
-        """2**n for integral n with a normal result."""
-        low_bits = self.bits(self.add(n, self.format.magic))
-        shifted = self.builder.shl(low_bits, self.integer(self.format.fraction))
-        return self.from_bits(self.builder.add(shifted, self.integer(self.format.one)))
+    def nearest(self, x: Value, by: float = 1.0) -> Value:
+        """``x * by`` rounded to an integer n, as a float whose low bits hold it.
+
+        They hold n and twice the bias; see `whole`, `power_of_two` and `scale`.
+        """
+        if by == 1.0:
+            return self.add(x, self._far)
+        return self.fma(x, by, self._far)
+
+    def whole(self, nearest: Value) -> Value:
+        """The integer n as a float."""
+        return self.sub(nearest, self._far)
+
+    @property
+    def _far(self) -> float:
+        return self.format.magic + 2 * self.format.bias
+
+    def power_of_two(self, nearest: Value) -> Value:
+        """2**n with a normal result."""
+        up = self.integer(self.format.fraction)
+        shifted = self.builder.shl(self.bits(nearest), up)
+        return self.from_bits(self.builder.sub(shifted, self.integer(self.format.one)))
 
     def fraction(self, x: Value) -> Value:
         """``x - floor(x)``, 0 of infinities; if it `has_scale`."""
@@ -197,21 +216,26 @@ class Lanes:
         mask = const(I16 if self.count == 16 else I8, -1)
         return self._with_masks("reduce", [x, down, x, mask])
 
-    def scale(self, x: Value, n: Value, where: Value) -> Value:
-        """``x * 2**n`` for integral n, 0 in lanes that are not in the mask ``where``.
-
-        If it `has_scale`, n may be any number; its floor counts.
+    def scale(self, x: Value, nearest: Value, where: Value) -> Value:
+        """``x * 2**n``, 0 in lanes that are not in the mask ``where``.
 
         2**n itself may overflow or underflow. A product that underflows takes some
         hundred cycles on Intel's cores, so lanes known to become 0 are left out of the
-        mask.  AVX-512 has an instruction for it; elsewhere it is done in two halves.
+        mask.  AVX-512 has an instruction for it; elsewhere it is done in two halves,
+        whose exponents add up to what is found in ``nearest``.
         """
         if self.has_scale():
-            return self.select(where, self._scalef(x, n), 0.0)
-        x = self.select(where, x, 0.0)
-        half = self.round(self.mul(n, 0.5))
-        x = self.mul(x, self.power_of_two(half))
-        return self.mul(x, self.power_of_two(self.sub(n, half)))
+            return self.scale_by_floor(x, self.whole(nearest), where)
+        builder, up = self.builder, self.integer(self.format.fraction)
+        both = self.bits(nearest)
+        half = builder.lshr(both, self.integer(1))
+        halves = half, builder.sub(both, half)
+        first, second = (self.from_bits(builder.shl(each, up)) for each in halves)
+        return self.mul(self.mul(x, self.select(where, first, 0.0)), second)
+
+    def scale_by_floor(self, x: Value, n: Value, where: Value) -> Value:
+        """The same by the floor of any n, if it `has_scale`."""
+        return self.select(where, self._scalef(x, n), 0.0)
 
     def _scalef(self, x: Value, n: Value) -> Value:
         mask = const(I16 if self.count == 16 else I8, -1)
