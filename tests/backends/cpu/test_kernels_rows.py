@@ -410,3 +410,26 @@ def test_rows_by_index_end_where_an_array_does() -> None:
         both = min(wide, columns)
         expected[:, :both] = table[ids, :both]
         same(launch(picked, 7, table, ids, y, WIDTH=144)[2], expected)
+
+
+@xetile.kernel
+def largest_of_strips(X, Y, ROWS: constexpr, WIDTH: constexpr):
+    column = xetile.program_id(0) * WIDTH
+    largest = xetile.full((1, WIDTH), -xetile.inf, f32)
+    for row in range(0, X.shape[0], ROWS):
+        tile = xetile.init_tile(X, [row, column], (ROWS, WIDTH))
+        v = xetile.load_tile(tile, padding=-xetile.inf)
+        largest = xetile.maximum(largest, v.max(0, keepdims=True))
+    xetile.store_tile(largest, xetile.init_tile(Y, [0, column], (1, WIDTH)))
+
+
+@pytest.mark.parametrize("columns", [1, 64, 300, 1000, 5000])
+@pytest.mark.parametrize("rows", [1, 65])
+def test_strips_that_become_one_end_where_the_last_one_does(rows, columns):
+    x = -np.abs(np.random.default_rng(0).standard_normal((rows, columns), np.float32))
+    for programs in {1, -(-columns // 128)}:
+        y = np.full((1, columns + 8), 7, np.float32)
+        largest_of_strips[programs](x, y[:, :columns], 16, 128)
+        end = min(columns, programs * 128)
+        assert np.array_equal(y[0, :end], x[:, :end].max(0))
+        assert (y[0, end:] == 7).all()

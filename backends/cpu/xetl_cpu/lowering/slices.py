@@ -44,7 +44,9 @@ class Slices:
         dims: of tiles and vectors, from the end: -1 or -2.
         rests: how far matrices reach from where the tiles begin.
         repeated: operands that are equal for all programs, or count up with them.
-        products: of tiles, and stores; with each, its dimension.
+        products: of tiles; with each, its dimension.
+        accesses: loads and stores of tiles; the same, None: of others.
+        loops: that carry such vectors.
     """
 
     def __init__(self, number: SSAValue) -> None:
@@ -54,22 +56,20 @@ class Slices:
         self.rests: list[Operation] = []
         self.limits: set[SSAValue] = set()
         self.repeated: list[tuple[Operation, int, int]] = []
-        self.matrices: list[SSAValue] = []
         self.products: dict[BrgemmTileOp, int] = {}
-        self.stores: dict[xetile.StoreTileOp, int] = {}
+        self.accesses: dict[xetile.LoadTileOp | xetile.StoreTileOp, int | None] = {}
+        self.loops: list[scf.ForOp] = []
 
     def follow(self, op: Operation) -> bool:
         """Note what becomes of an operation; False: programs cannot become one."""
         own = self.dims.keys() | self.starts | self.limits
         known = [v for v in op.operands if v in own]
+        if isinstance(op, scf.ForOp):
+            return self._follow_loop(op)
         if isinstance(op, _ACCESSES):
-            self.matrices.append(op.tile)
+            self.accesses[op] = self.dims.get(op.tile)
         if isinstance(op, xetile.StoreTileOp):
-            dim, init = self.dims.get(op.tile), op.tile.owner
-            if dim is None or not isinstance(init, xetile.InitTileOp):
-                return False
-            self.stores[op] = dim
-            return bool(init.mixed_sizes) and self._agree(op, dim)
+            return self._follow_store(op)
         if not known:
             return is_pure(op) or isinstance(op, _READS)
         if isinstance(op, xetile.PrefetchTileOp):
@@ -87,6 +87,31 @@ class Slices:
             return False
         self.dims[op.results[0]] = dim
         return True
+
+    @property
+    def stores(self) -> list[xetile.StoreTileOp]:
+        """Of tiles."""
+        return [op for op in self.accesses if isinstance(op, xetile.StoreTileOp)]
+
+    def _follow_store(self, op: xetile.StoreTileOp) -> bool:
+        dim, init = self.dims.get(op.tile), op.tile.owner
+        if dim is None or not isinstance(init, xetile.InitTileOp):
+            return False
+        return bool(init.mixed_sizes) and self._agree(op, dim)
+
+    def _follow_loop(self, loop: scf.ForOp) -> bool:
+        """Whether rows that it carries can be longer, by trips that are the same."""
+        own = self.dims.keys() | self.starts | self.limits
+        bounds = loop.lower_bound, loop.upper_bound, loop.step
+        rows = [is_vector(each.type) for each in loop.results]
+        if not own.isdisjoint(bounds) or not all(rows) or self.extent == 1:
+            return False
+        *body, end = loop.body.block.ops
+        self.dims |= dict.fromkeys((*loop.body.block.args[1:], *loop.results), -1)
+        self.loops.append(loop)
+        fits = all(shape_of(each.type)[-1] == self.extent for each in loop.results)
+        begins = fits and self._agree(loop, -1, loop.init_args)
+        return begins and all(map(self.follow, body)) and self._agree(end, -1)
 
     def _is_start(self, op: Operation) -> bool:
         """Whether it says where the tiles of a program start, in another type."""
@@ -305,15 +330,22 @@ def spread(
         if dim == -1 and product.cols is not None:  # Tiles of packed B are counted so.
             cols = Builder.before(product).pure(arith.MinsiOp, product.cols, stride)
             Rewriter.replace_op(product, product.changed(cols=cols))
-    for store, dim in slices.stores.items():
-        init = store.tile.owner
-        assert isinstance(init, xetile.InitTileOp)
-        sizes = list(init.mixed_sizes)
-        sizes[dim] = Builder.before(init).minimum(sizes[dim], end)
-        Rewriter.replace_op(init, tile_like(init, sizes=sizes))
+    _end_tiles(slices, end)
     for op in reversed(list(loop.body.block.ops)):
         if is_dead(op):
             Rewriter.erase_op(op)
+
+
+def _end_tiles(slices: Slices, end: Index) -> None:
+    """Nothing is stored behind ``end``; a loop computes all it loads: nor is that."""
+    for op, dim in slices.accesses.items():
+        is_computed = slices.loops or isinstance(op, xetile.StoreTileOp)
+        init = op.tile.owner
+        if dim is None or not is_computed or not isinstance(init, xetile.InitTileOp):
+            continue
+        sizes = list(init.mixed_sizes)
+        sizes[dim] = Builder.before(init).minimum(sizes[dim], end)
+        Rewriter.replace_op(init, tile_like(init, sizes=sizes))
 
 
 def _is_spread(op: object) -> bool:
