@@ -94,7 +94,11 @@ def _extract_strided_slice(op: Any) -> Unary:
 
 def _interleave(op: Any) -> Function:
     shape = shape_of(op.result.type)
-    return lambda lhs, rhs: np.stack([lhs, rhs], -1).reshape(shape)
+
+    def run(lhs: Array, rhs: Array) -> Array:
+        return np.stack([lhs, rhs], -1).reshape(shape)
+
+    return run
 
 
 def _insert_strided_slice(op: Any) -> Function:

@@ -173,6 +173,24 @@ def test_loads_and_stores_of_a_product(amx):
     assert found["tilezero"] == found["tilestored"] == 16 * 16 * 1024 // 512
 
 
+@pytest.mark.parametrize("cols", [32, 16])
+@pytest.mark.parametrize("k", [3072, 3080, 9000])
+def test_one_panel_meets_whole_rows_of_a(amx, k, cols):
+    """C leaves the tiles once, and again for what is left of a step of k."""
+    rng, rows = np.random.default_rng(0), 64
+    a, b = (bytes_or_small(rng, BF16, *shape) for shape in ((rows, k), (k, cols)))
+    out = run(amx, a, prepack(b), np.float32, width=cols)
+    assert np.array_equal(out, a.astype("f4") @ b.astype("f4"))
+    tiles = rows * cols // 256
+    pieces = {3072: 1, 3080: 2, 9000: 9}[k]  # longer panels leave L2
+    assert amx.total()["tilestored"] == tiles * pieces
+    for some in (a[:20], a[:, :-50]):  # few rows are copied, and A that ends early
+        given = prepack(b[: some.shape[1]])
+        out = run(amx, some, given, np.float32, width=cols)
+        expected = some.astype("f4") @ b[: some.shape[1]].astype("f4")
+        assert np.array_equal(out, expected)
+
+
 def test_two_rows_of_bf16_use_no_tiles_and_no_dot_products(amx):
     rng = np.random.default_rng(0)
     a, b = bytes_or_small(rng, BF16, 2, 128), bytes_or_small(rng, BF16, 128, 64)

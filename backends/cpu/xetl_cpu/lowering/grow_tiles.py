@@ -64,8 +64,7 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from xetl.analysis.affine import divisor_of, is_defined_outside
 from xetl.codegen.types import byte_width
-from xetl.dialects.base import Index, constant_index, operations_in
-from xetl.dialects.kinds_of_types import is_vector
+from xetl.dialects.base import Index, constant_index, is_vector, operations_in
 from xetl.dialects.upstream import arith, scf
 from xetl.dialects.xetile import InitTileOp, LoadTileOp, TileReduceOp, TileType
 from xetl.ir.builder import Builder, Pass

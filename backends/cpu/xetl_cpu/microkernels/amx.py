@@ -164,15 +164,18 @@ def _emit_loops(
     """Blocks of rows, panels, pieces of k and strips, outermost first.
 
     A piece of a panel, ``kc`` steps, stays in L1 while all strips of the block meet it.
+    One panel is one piece: it stays in L2, and A is read row by row.
     """
     a, lda, rows, k, b, panel_stride, panels, _, accumulate, *rest = function.args
     size = blocking.compute_bytes
     # Zeros have to be written, too: one piece of nothing where there is no k.
     pieces = builder.maximum(k, const(I64, 1))
+    is_alone = builder.icmp_signed("==", panels, 1)
+    kc = builder.select(is_alone, builder.maximum(pieces, blocking.kc), blocking.kc)
     with (
         builder.counted_loop(rows, step=blocking.mc, name="block") as block,
         builder.counted_loop(panels, name="panel") as panel,
-        builder.counted_loop(pieces, step=blocking.kc, name="piece") as piece,
+        builder.counted_loop(pieces, step=kc, name="piece") as piece,
     ):
         end = builder.minimum(builder.add(block.index, blocking.mc), rows)
         left = builder.sub(k, piece.index)
@@ -182,15 +185,15 @@ def _emit_loops(
         column = builder.mul(panel.index, blocking.nr)
         output: list[Value] = [*rest[3:]]
         if output:
-            is_last = builder.icmp_signed("<=", left, blocking.kc)
+            is_last = builder.icmp_signed("<=", left, kc)
             output[0] = builder.select(is_last, output[0], _NULL)
         strips = _Strips(
             a=builder.offset(a, I8, builder.mul(piece.index, size)),
             row_bytes=builder.mul(lda, size),
             rows=rows,
             b=builder.offset(b, I8, builder.mul(at, size)),
-            length=builder.minimum(blocking.kc, left),
-            later=_next_piece(builder, blocking, function, panel.index, (at, left)),
+            length=builder.minimum(kc, left),
+            later=_next_piece(builder, blocking, function, panel.index, (at, left, kc)),
             block=block.index,
             end=end,
             sums=_place_of_sums(builder, blocking, function, column),
@@ -291,20 +294,20 @@ def _next_piece(
     blocking: Blocking,
     function: Function,
     panel: Value,
-    here: tuple[Value, Value],
+    here: tuple[Value, Value, Value],
 ) -> Value:
     """Where B goes on behind a piece: strips ask for it while they compute.
 
     Behind the last panel comes the first, for other rows.  ``here``: where the piece
-    begins, in elements, and how much of k is left.
+    begins, in elements, how much of k is left, and how much a piece is.
     """
     b, panel_stride, panels = function.args[4:7]
-    at, left = here
+    at, left, kc = here
     after = builder.add(panel, 1)
     is_more = builder.icmp_signed("<", after, panels)
     later = builder.select(is_more, builder.mul(after, panel_stride), 0)
-    goes_on = builder.icmp_signed(">", left, blocking.kc)
-    behind = builder.add(at, blocking.kc * blocking.nr)
+    goes_on = builder.icmp_signed(">", left, kc)
+    behind = builder.add(at, builder.mul(kc, blocking.nr))
     later = builder.select(goes_on, behind, later)
     return builder.offset(b, I8, builder.mul(later, blocking.compute_bytes))
 

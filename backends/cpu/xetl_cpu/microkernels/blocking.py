@@ -193,6 +193,11 @@ class Blocking:
         """
         return 2 * self.run
 
+    @property
+    def one_panel(self) -> int:
+        """The same of tiles, where A meets one panel and need not stay: in L2."""
+        return 8 * self.run
+
     def copied_row(self, k: int) -> int:
         """Elements from one row of a copy of A to the next, for ``k`` elements each.
 

@@ -30,6 +30,7 @@ from xetl_cpu.dialect import (
 )
 from xetl_cpu.lowering.loops.direct_stores import take_store
 from xetl_cpu.lowering.loops.materialization import materialize
+from xetl_cpu.lowering.loops.one_panel import of_one_panel
 from xetl_cpu.lowering.loops.plain_products import (
     all_exist,
     may_stream,
@@ -187,6 +188,9 @@ class _Product:
         if op.packed is None or not _may_stay(blocking, self.a):
             return blocking.chunk
         most = _run(build, blocking, k)
+        if blocking.uses_tiles:
+            is_one, whole = of_one_panel(build, blocking, self.a, self.extents)
+            most = build.select(is_one, whole, most)
         if op.is_packed is None:
             return most
         return build.select(op.is_packed, most, blocking.chunk)
