@@ -15,6 +15,7 @@ from operands import (
     integer_matrices,
     normal_heads,
     normal_matrices,
+    on_a_line,
 )
 from scipy.special import erf
 
@@ -106,9 +107,10 @@ def _job(
 ) -> Job:
     """``run(A, B, C)``: exact for small integers, then timed on other numbers."""
     exact = integer_matrices(shape)
-    A, B = (x.astype(DTYPES[dtype]) for x in exact)
+    A, B = (on_a_line(x.astype(DTYPES[dtype])) for x in exact)
     expected = exact[0] @ exact[1]
-    C = np.empty(expected.shape, np.int32 if dtype == "i8" else DTYPES[dtype])
+    to = np.int32 if dtype == "i8" else DTYPES[dtype]
+    C = on_a_line(np.empty(expected.shape, to))
     run(A, prepare(B), C)
     assert np.array_equal(C, expected.astype(C.dtype))
     for array, numbers in zip((A, B), normal_matrices(dtype, shape)):
@@ -120,10 +122,10 @@ def _job(
 def _fused(dtype: str, shape: str, run: Product) -> Job:
     """``run(A, B, C, bias)``; small numbers, where a GELU is neither 0 nor linear."""
     exact = [x / 64 for x in integer_matrices(shape)]
-    A, B = (x.astype(DTYPES[dtype]) for x in exact)
+    A, B = (on_a_line(x.astype(DTYPES[dtype])) for x in exact)
     bias = np.linspace(-1, 1, extents(shape)[2], dtype=np.float32)
     x = exact[0] @ exact[1] + bias
-    C = np.empty(x.shape, DTYPES[dtype])
+    C = on_a_line(np.empty(x.shape, DTYPES[dtype]))
     run(A, B, C, bias)
     expected = 0.5 * x * (1 + erf(x / np.sqrt(2)))
     tolerance = 2.0**-7 if dtype == "bf16" else 1e-5
