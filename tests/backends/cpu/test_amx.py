@@ -173,17 +173,20 @@ def test_loads_and_stores_of_a_product(amx):
     assert found["tilezero"] == found["tilestored"] == 16 * 16 * 1024 // 512
 
 
-@pytest.mark.parametrize("cols", [32, 16])
-@pytest.mark.parametrize("k", [3072, 3080, 9000])
-def test_one_panel_meets_whole_rows_of_a(amx, k, cols):
+@pytest.mark.parametrize(
+    ("k", "cols", "pieces"),
+    [
+        *((3072, 16, 1), (3072, 32, 1), (3080, 32, 2), (3072, 64, 1), (3080, 128, 2)),
+        *((1024, 64, 2), (17000, 32, 17)),  # no longer than B, and more than L2 keeps
+    ],
+)
+def test_few_panels_meet_whole_rows_of_a(amx, k, cols, pieces):
     """C leaves the tiles once, and again for what is left of a step of k."""
     rng, rows = np.random.default_rng(0), 64
     a, b = (bytes_or_small(rng, BF16, *shape) for shape in ((rows, k), (k, cols)))
     out = run(amx, a, prepack(b), np.float32, width=cols)
     assert np.array_equal(out, a.astype("f4") @ b.astype("f4"))
-    tiles = rows * cols // 256
-    pieces = {3072: 1, 3080: 2, 9000: 9}[k]  # longer panels leave L2
-    assert amx.total()["tilestored"] == tiles * pieces
+    assert amx.total()["tilestored"] == rows * cols // 256 * pieces
     for some in (a[:20], a[:, :-50]):  # few rows are copied, and A that ends early
         given = prepack(b[: some.shape[1]])
         out = run(amx, some, given, np.float32, width=cols)

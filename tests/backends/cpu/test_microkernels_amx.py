@@ -73,11 +73,12 @@ def test_bf16(amx, block, k):
     assert amx.total()["tdpbf16ps"] == strips * tiles * k // 32
     assert amx.total()["ldtilecfg"] == amx.total()["tilerelease"] == 1
     # A streams, B stays; C begins as zeros and leaves once for each piece of k. Where
-    # the piece is short, both stay. One panel is one piece.
-    least = blocking.kc * blocking.nr
-    kc = k if blocking.panels == 1 else blocking.kc
+    # the piece is short, both stay. A long k of few panels is one piece.
+    kc, least, height = blocking.kc, blocking.kc * blocking.nr, rows
+    if k > kc * blocking.panels:
+        kc, height = k, blocking.mr
     pieces = [min(kc, k - first) for first in range(0, k, kc)]
-    streamed = sum(n for n in pieces if (rows + blocking.nr) * n > least)
+    streamed = sum(n for n in pieces if (height + blocking.nr) * n > least)
     assert (k == 1056) == (streamed >= 1024)
     assert amx.total()["tileloaddt1"] == strips * streamed // 32 * (blocking.mr // 16)
     loads = strips * k // 32 * (blocking.mr + blocking.nr) // 16

@@ -68,6 +68,9 @@ _LONGEST = 1024
 _SHORTEST = 128
 """Steps that a program packs at once, at least."""
 
+FEW_PANELS = 4
+"""Of B, that meet whole rows of A on tiles."""
+
 AMX_TILE = 16
 """Rows and 32-bit columns of a tile; a strip has one or two of them each way."""
 
@@ -194,9 +197,9 @@ class Blocking:
         return 2 * self.run
 
     @property
-    def one_panel(self) -> int:
-        """The same of tiles, where A meets one panel and need not stay: in L2."""
-        return 8 * self.run
+    def long_run(self) -> int:
+        """The same of tiles times columns, if these are few: B stays in half of L2."""
+        return 16 * self.run * self.nr
 
     def copied_row(self, k: int) -> int:
         """Elements from one row of a copy of A to the next, for ``k`` elements each.

@@ -29,8 +29,8 @@ from xetl_cpu.dialect import (
     pack,
 )
 from xetl_cpu.lowering.loops.direct_stores import take_store
+from xetl_cpu.lowering.loops.few_panels import of_few_panels
 from xetl_cpu.lowering.loops.materialization import materialize
-from xetl_cpu.lowering.loops.one_panel import of_one_panel
 from xetl_cpu.lowering.loops.plain_products import (
     all_exist,
     may_stream,
@@ -189,8 +189,8 @@ class _Product:
             return blocking.chunk
         most = _run(build, blocking, k)
         if blocking.uses_tiles:
-            is_one, whole = of_one_panel(build, blocking, self.a, self.extents)
-            most = build.select(is_one, whole, most)
+            is_few, whole = of_few_panels(build, blocking, self.a, self.extents)
+            most = build.select(is_few, whole, most)
         if op.is_packed is None:
             return most
         return build.select(op.is_packed, most, blocking.chunk)
