@@ -433,3 +433,22 @@ def test_strips_that_become_one_end_where_the_last_one_does(rows, columns):
         end = min(columns, programs * 128)
         assert np.array_equal(y[0, :end], x[:, :end].max(0))
         assert (y[0, end:] == 7).all()
+
+
+@xetile.kernel
+def sum_of_each(X, Y, WIDTH: constexpr):
+    row = xetile.program_id(0)
+    v = xetile.load_tile(xetile.init_tile(X, [row, 0], (1, WIDTH)))
+    xetile.store_tile(v.sum(1, keepdims=True), xetile.init_tile(Y, [row, 0], (1, 1)))
+
+
+@pytest.mark.parametrize("columns", [3, 512, 777, 1008, 1024])
+def test_sums_of_rows_begin_anywhere_in_a_line(columns):
+    """Long rows go from one aligned vector to the next, if all of them begin alike."""
+    numbers = np.random.default_rng(0).integers(-9, 9, 4 * columns + 17)
+    numbers = numbers.astype(np.float32)
+    for first in range(17):
+        x = numbers[first : first + 4 * columns].reshape(4, columns)
+        y = np.zeros((4, 1), np.float32)
+        sum_of_each[4](x, y, 1024)
+        assert np.array_equal(y, x.sum(1, keepdims=True))

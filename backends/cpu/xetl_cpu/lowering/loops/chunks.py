@@ -59,7 +59,8 @@ def over_chunks(
     ``rows_at_once``: how many rows a trip of the outer loop does. ``ends``: nothing is
     to be done where the body's only load is outside of its matrix. ``lead``: columns
     that are done with a mask first, if the loop does little else than move data. So
-    are those where tiles start before their matrix, if the loop carries nothing.
+    are those where tiles start before their matrix, if the loop carries nothing. Where
+    it does, the body ends at the evaluator's ``stop``.
     ``whole``: the tile that is stored. ``finish``: called behind inner loops, for each
     nest. Returns the nest of the last inner loop, both loops ended.
     """
@@ -176,6 +177,7 @@ def _over_chunks(
         if inits:  # all trips are masked, or none
             far = build.select(build.compare("eq", first, 0), _FAR, 0)
             ev.limits["body"] = build.minimum(ev.limits.get("body", far), far)
+            lead = 0
         else:
             lead = whole_steps(build, build.plus(first, step - 1), step)
     elif ev.is_aligned or not (ev.limits and _only_moves(nest.loop)):
@@ -183,7 +185,7 @@ def _over_chunks(
     else:
         ev.shifted = isinstance(lead, SSAValue)
     if isinstance(lead, SSAValue):
-        _mask_the_lead(ev, lead, inner, body)
+        _mask_the_lead(ev, lead, body, len(inits[:rows_at_once]))
     if ev.limits:
         carried = inits[:rows_at_once]
         nest = _mask_the_rest(ev, (inner, step, ends), body, len(carried))
@@ -191,13 +193,11 @@ def _over_chunks(
     return nest
 
 
-def _mask_the_lead(ev: Evaluator, lead: SSAValue, inner: Index, body: Body) -> None:
+def _mask_the_lead(ev: Evaluator, lead: SSAValue, body: Body, carried: int) -> None:
     """Let the first loop begin at ``lead``; another one does what is before it."""
-    stop = Builder.before(ev.nest.loop).minimum(inner, lead)
-    nest = ev.nest.lead(stop, ev.state.lanes)
-    before = Evaluator(ev.state, nest, stop=stop, shifted=ev.shifted)
-    nest.end_inner(body(before, ()))
-    ev.nest.loop.operands[0] = lead
+    nest = ev.nest.lead(lead, ev.state.lanes, carried)
+    before = Evaluator(ev.state, nest, stop=nest.loop.upper_bound, shifted=ev.shifted)
+    nest.end_inner(body(before, nest.carried))
 
 
 def _mask_the_rest(

@@ -129,9 +129,17 @@ class Nest:
         if self.outer_loop is not None:
             self.outer_loop.body.block.add_op(scf.YieldOp())
 
-    def lead(self, stop: Index, step: int) -> Nest:
-        """An inner loop in front of this one, from 0 on; it carries nothing."""
-        loop = Builder.before(self.loop).for_loop(0, stop, step)
+    def lead(self, start: Index, step: int, carried: int) -> Nest:
+        """An inner loop in front of this one, which then begins at ``start``.
+
+        ``carried``: this one goes on with so many of its results, as its first ones.
+        """
+        main = self.loop
+        stop = Builder.before(main).minimum(main.upper_bound, start)
+        loop = Builder.before(main).for_loop(0, stop, step, main.init_args[:carried])
+        main.operands[0] = Builder.before(main).index(start)
+        for number, result in enumerate(loop.results):
+            main.operands[3 + number] = result
         before = Builder.before(self.outer_loop or loop)
         return self._beside(before, loop, None)
 
