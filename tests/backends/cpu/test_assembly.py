@@ -202,3 +202,20 @@ def test_functions_of_avx2_are_short(function: Any, most: int) -> None:
         own = [x for x in loop if x.startswith("v") and not x.startswith(copies)]
         assert len(own) <= most, "\n".join(loop)
         assert not any(x.startswith(("vround", "vdiv", "vblendv")) for x in own)
+
+
+@pytest.mark.parametrize("target", ["avx2", "avx512"])
+def test_the_largest_number_is_found_without_blends(target: str) -> None:
+    x = np.zeros((8, 1024), np.float32)
+    text = xetile.kernel(largest).ir("asm", x, x[:, 0].copy(), target=target)
+    loops = [x for x in inner_loops(text) if "vmaxps" in "".join(x)]
+    main = [x for x in loops if not any("mask" in y or "{%k" in y for y in x)]
+    assert main
+    for loop in main:
+        assert not any("vblendv" in each or "vcmp" in each for each in loop)
+
+
+def largest(X, Y, N: constexpr = 1024):
+    row = xetile.program_id(0)
+    v = xetile.load_tile(xetile.init_tile(X, [row, 0], (1, N)), padding=-xetile.inf)
+    Y[row] = v.max(propagate_nan=False)

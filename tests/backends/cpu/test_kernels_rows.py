@@ -452,3 +452,29 @@ def test_sums_of_rows_begin_anywhere_in_a_line(columns):
         y = np.zeros((4, 1), np.float32)
         sum_of_each[4](x, y, 1024)
         assert np.array_equal(y, x.sum(1, keepdims=True))
+
+
+@xetile.kernel
+def numbers_of_each(X, Most, Least, ROWS: constexpr, WIDTH: constexpr):
+    row = xetile.program_id(0) * ROWS
+    tile = xetile.init_tile(X, [row, 0], (ROWS, WIDTH))
+    v = xetile.load_tile(tile, padding=float("nan"))
+    most, least = v.max(1, True, propagate_nan=False), v.min(1, True, False, False)
+    xetile.store_tile(most, xetile.init_tile(Most, [row, 0], (ROWS, 1)))
+    xetile.store_tile(least, xetile.init_tile(Least, [row, 0], (ROWS, 1)))
+
+
+@pytest.mark.parametrize("rows", [1, 4])
+@pytest.mark.parametrize("columns", [1, 8, 17, 130, 1000])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16])
+def test_numbers_among_nans(rows, columns, dtype):
+    """NaN if there is nothing else, also where infinity is found."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((8, columns)).astype(dtype)
+    x[rng.random(x.shape) < 0.4] = np.nan
+    x[3:7], x[4, 0], x[5, -1] = np.nan, np.inf, -np.inf
+    most, least = np.zeros((2, 8, 1), dtype)
+    width = 1 << (columns - 1).bit_length()
+    numbers_of_each[8 // rows](x, most, least, rows, width)
+    assert np.array_equal(most[:, 0], np.fmax.reduce(x, 1), equal_nan=True)
+    assert np.array_equal(least[:, 0], np.fmin.reduce(x, 1), equal_nan=True)

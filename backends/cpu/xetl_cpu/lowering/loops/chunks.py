@@ -49,13 +49,15 @@ def over_chunks(
     lead: Index = 0,
     whole: Whole | None = None,
     finish: Callable[[Nest], None] | None = None,
+    each: int = 1,
 ) -> Nest:
     """Run ``body`` for all rows and chunks of columns, in front of ``op``.
 
     Where every access is inside its matrix the inner loop runs without masks; a
     second loop with masks does the rest of the row, one chunk a trip. ``limit``: how
     far the body itself may go without masks. ``inits``: what the inner loop carries,
-    one value for each chunk of a trip, those of the first chunks of all rows first.
+    ``each`` values for each chunk of a trip, those of the first chunks of all rows
+    first.
     ``rows_at_once``: how many rows a trip of the outer loop does. ``ends``: nothing is
     to be done where the body's only load is outside of its matrix. ``lead``: columns
     that are done with a mask first, if the loop does little else than move data. So
@@ -69,13 +71,14 @@ def over_chunks(
         whole = (outer, inner), []
 
     def any_rows() -> Nest:
-        how = limit, inits, rows_at_once, ends, lead
+        how = limit, inits, rows_at_once, ends, lead, each
         nest = _over_chunks(state, op, extents, body, *how)
         if finish is not None:
             finish(nest)
         return nest
 
-    if whole is None or not _is_short(whole[0], state.lanes, inits, rows_at_once):
+    one_by_one = len(inits) in (0, rows_at_once * each)
+    if whole is None or not (one_by_one and _is_short(whole[0], state, rows_at_once)):
         return any_rows()
     shape, tests = whole
     nest = open_nest(op, *shape, state.lanes, inits, rows_at_once)
@@ -129,13 +132,10 @@ def _cut(after: Operation, before: Operation) -> Region:
     return Region(Block([*found, scf.YieldOp()]))
 
 
-def _is_short(
-    shape: Shape, lanes: int, inits: Sequence[SSAValue], rows_at_once: int
-) -> bool:
+def _is_short(shape: Shape, state: State, rows_at_once: int) -> bool:
     """Whether tests for each row would cost as much as what is done with it."""
     rows, cols = shape
-    one_by_one = len(inits) in (0, rows_at_once)
-    return one_by_one and rows >= rows_at_once and cols in (lanes, 2 * lanes)
+    return rows >= rows_at_once and cols in (state.lanes, 2 * state.lanes)
 
 
 def lies_inside(build: Builder, tile: TileAt) -> SSAValue:
@@ -161,9 +161,11 @@ def _over_chunks(
     rows_at_once: int,
     ends: bool,
     lead: Index,
+    each: int,
 ) -> Nest:
     """Loops for rows of any length, of tiles that may be outside."""
-    step = state.lanes * max(1, len(inits) // rows_at_once)
+    carried = len(inits[: rows_at_once * each])
+    step = state.lanes * (len(inits) // carried if carried else 1)
     outer, inner = extents
     nest = open_nest(op, outer, inner, step, inits, rows_at_once)
     ev = Evaluator(state, nest, whole=True)
@@ -185,10 +187,9 @@ def _over_chunks(
     else:
         ev.shifted = isinstance(lead, SSAValue)
     if isinstance(lead, SSAValue):
-        _mask_the_lead(ev, lead, body, len(inits[:rows_at_once]))
+        _mask_the_lead(ev, lead, body, carried)
     if ev.limits:
-        carried = inits[:rows_at_once]
-        nest = _mask_the_rest(ev, (inner, step, ends), body, len(carried))
+        nest = _mask_the_rest(ev, (inner, step, ends), body, carried)
     nest.end_outer()
     return nest
 

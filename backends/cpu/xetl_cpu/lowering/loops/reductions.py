@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import gcd
+from math import gcd, inf, nan
 from operator import add, mul, pos, sub
 
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, VectorType, f32
@@ -141,14 +141,17 @@ def reduce_rows(
     at_once = _rows_at_once(state, op, source)
     ways = state.vectors_per_trip(cols) if at_once == 1 else 1
     is_ragged = cols % lanes != 0
-    first = constant_op(combine.element, combine.identity(), lanes)
-    identity = Builder.before(place).insert(first)
+    identity, *begins = [
+        Builder.before(place).insert(constant_op(combine.element, each, lanes))
+        for each in (combine.identity(), *combine.begins())
+    ]
 
     def body(ev: Evaluator, carried: Sequence[SSAValue]) -> list[SSAValue]:
-        build, partial = ev.nest.places[2], list[SSAValue]()
-        for number, have in enumerate(carried):
-            row = ev.nest.plus(ev.nest.outer, number % at_once)
-            col = ev.nest.plus(ev.nest.inner, number // at_once * lanes)
+        build, partial = ev.nest.places[2], list(carried)
+        for number in range(len(carried) // len(begins)):
+            nth, row_of_trip = divmod(number, at_once)
+            row = ev.nest.plus(ev.nest.outer, row_of_trip)
+            col = ev.nest.plus(ev.nest.inner, nth * lanes)
             at = At(row, col, COLUMNS, lanes)
             value = ev.eval(source, at)
             if keep is not None:
@@ -159,20 +162,26 @@ def reduce_rows(
                 end = cols if ev.stop is None else ev.stop
                 mask = lane_mask(build, build.minus(end, col), lanes)
                 value = build.insert(arith.SelectOp(mask, value, identity))
-            partial.append(combine.apply(build, have, value))
+            first = nth * len(begins) * at_once + row_of_trip
+            mine = slice(first, first + len(begins) * at_once, at_once)
+            partial[mine] = combine.onto(build, partial[mine], value)
         return partial
 
     limit = cols if cols % (lanes * ways) else None
     ends = keep is None and _ends_with_loads(state, source, combine.identity())
-    inits = [identity] * ways * at_once
+    inits = [each for each in begins for _ in range(at_once)] * ways
 
     def finish(nest: Nest) -> None:
+        build, count = nest.after(), len(begins) * at_once
+        groups = [nest.results[n : n + count] for n in range(0, len(inits), count)]
+        each_row = [group[row::at_once] for group in groups for row in range(at_once)]
+        found = [combine.found(build, have) for have in each_row]
         of_rows = _finish_row if at_once == 1 else _finish_rows
-        of_rows(nest, combine, list(nest.results), to)
+        of_rows(build, nest.outer, combine, found, to)
 
     lead = _to_alignment(state, source, place) if ends and at_once == 1 else 0
     how = limit, inits, at_once, ends, lead
-    over_chunks(state, place, (rows, cols), body, *how, finish=finish)
+    over_chunks(state, place, (rows, cols), body, *how, finish=finish, each=len(begins))
 
 
 def _to_alignment(state: State, value: SSAValue, place: Operation) -> Index:
@@ -243,28 +252,27 @@ def _of_padding(state: State, value: SSAValue, depth: int = 0) -> float | None:
 
 
 def _finish_row(
-    nest: Nest, combine: Combine, partial: list[SSAValue], to: Buffer
+    build: Builder, row: Index, combine: Combine, partial: list[SSAValue], to: Buffer
 ) -> None:
     """Behind the inner loop: fold the partial vectors, then the lanes."""
-    build = nest.after()
     total = combine.all(build, partial)
     while combine.kind in _CHOICES and vector_type(total).get_shape()[0] > 1:
         # LLVM would go lane by lane: it keeps the order, for NaNs that signal.
         total = _halved(build, combine, (total,), 1)
     scalar = build.insert(vector.ReductionOp(total, kind=combine.kind))
     scalar = combine.narrow_back(build, scalar)
-    build.add(memref.StoreOp(scalar, to.memref, [build.index(nest.outer)]))
+    build.add(memref.StoreOp(scalar, to.memref, [build.index(row)]))
 
 
 def _finish_rows(
-    nest: Nest, combine: Combine, partial: list[SSAValue], to: Buffer
+    build: Builder, row: Index, combine: Combine, partial: list[SSAValue], to: Buffer
 ) -> None:
     """The same for some rows, whose number is a power of two.
 
     Two vectors become one with half as many lanes of each row, so that a step is one
     operation for all rows; those with one lane of each are put beside one another.
     """
-    build, groups = nest.after(), 1
+    groups = 1
     while len(partial) > 1:
         lanes = vector_type(partial[0]).get_shape()[0]
         partial = [
@@ -278,7 +286,7 @@ def _finish_rows(
     while vector_type(total).get_shape()[0] > groups:
         total = _halved(build, combine, (total,), groups)
     total = combine.narrow_back(build, total)
-    build.add(vector.StoreOp(total, to.memref, [build.index(nest.outer)]))
+    build.add(vector.StoreOp(total, to.memref, [build.index(row)]))
 
 
 def _halved(
@@ -362,6 +370,9 @@ def _get(ev: Evaluator, buffer: Buffer, element: Attribute, at: At) -> SSAValue:
 _CHOICES = {"minnumf": "olt", "maxnumf": "ogt"}
 """When the left one is taken, by kind; a NaN never is."""
 
+_OTHERS = {"minnumf": "ogt", "maxnumf": "olt"}
+"""When the left one is worse."""
+
 
 class Combine:
     """The operation of a reduction and its identity; narrow floats go through f32."""
@@ -401,6 +412,39 @@ class Combine:
         no_right = build.insert(arith.CmpfOp("uno", right, right))
         either = build.insert(arith.OriOp(takes_left, no_right))
         return build.insert(arith.SelectOp(either, left, right))
+
+    def begins(self) -> tuple[float, ...]:
+        """What rows begin with: numbers that `onto` combines with each element.
+
+        Where NaNs are ignored, these are the best number and the worst. A number that
+        is compared with another one, never with NaN, is chosen by one instruction, and
+        nothing is found if in the end the best is behind the worst.
+        """
+        if self.kind not in _CHOICES:
+            return (self.identity(),)
+        return (-inf, inf) if self.kind == "maxnumf" else (inf, -inf)
+
+    def onto(
+        self, build: Builder, have: Sequence[SSAValue], value: SSAValue
+    ) -> list[SSAValue]:
+        """What there is, combined with a value that may be NaN."""
+        if self.kind not in _CHOICES:
+            return [self.apply(build, have[0], value)]
+        tests = _CHOICES[self.kind], _OTHERS[self.kind]
+        takes = [build.insert(arith.CmpfOp(t, value, h)) for t, h in zip(tests, have)]
+        return [
+            build.insert(arith.SelectOp(take, value, each))
+            for take, each in zip(takes, have)
+        ]
+
+    def found(self, build: Builder, have: Sequence[SSAValue]) -> SSAValue:
+        """What all came to."""
+        best, *others = have
+        for worst in others:
+            is_nothing = build.insert(arith.CmpfOp(_OTHERS[self.kind], best, worst))
+            nothing = build.constant(nan, best.type)
+            best = build.insert(arith.SelectOp(is_nothing, nothing, best))
+        return best
 
     def all(self, build: Builder, values: Sequence[SSAValue]) -> SSAValue:
         """All of them combined, in pairs."""
