@@ -300,6 +300,14 @@ def test_tasks_are_as_wide_as_caches_and_pages_allow(rows, shape, chunk):
     assert rows > 32 or n * 2 == 4096
 
 
+def test_a_result_as_large_as_l2_goes_past_the_caches():
+    a = np.zeros((64, 64), BF16)
+    c = np.zeros((64, 64), np.float32)
+    text = gemm.ir("llvm", a, a, c, **TILES, target="amx")
+    size = find_target("amx").machine.l2.size
+    assert len(re.findall(rf"icmp sge i64 %\S+, {size}\b", text)) == 1
+
+
 @pytest.mark.parametrize(("rows", "packed"), [(300, True), (1024, False), (550, True)])
 def test_tall_tiles_are_blocks_of_rows_that_stay_in_l2(amx, rows, packed):
     """As many rows of A are copied at once as a plan says, and the last may be few."""

@@ -160,7 +160,9 @@ def _goes_past(em: KernelEmitter, at: Value, matrix: Strided, output: Output) ->
     """Whether stores go past the caches: L2 does not hold C, and its rows are lines.
 
     Measured on silicon: a line that comes from L3 to be overwritten costs more than
-    the reader of it, who has to fetch it again (0.42 and 0.51 of the peak at 2048).
+    the reader of it, who has to fetch it again (0.42 and 0.51 of the peak at 2048). L2
+    does not hold a C of its own size either: 1024 cubed to twelve C in turn gains 8 to
+    17 %, and to the same one nothing.
     """
     build, size = em.builder, bits_of(element_name(output.matrix)).width // 8
     distance = build.mul(matrix.strides[0], size)
@@ -168,7 +170,7 @@ def _goes_past(em: KernelEmitter, at: Value, matrix: Strided, output: Output) ->
     places = build.or_(build.ptrtoint(at, distance.type), distance)
     odd = build.and_(places, constant(LINE - 1))
     return build.and_(
-        build.icmp_signed(">", extent, constant(em.target.machine.l2.size)),
+        build.icmp_signed(">=", extent, constant(em.target.machine.l2.size)),
         build.icmp_signed("==", odd, constant(0)),
     )
 
