@@ -26,20 +26,10 @@ from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, StringAttr, i64
 from xdsl.ir import Operation, Region
 from xdsl.traits import MemoryEffectKind, get_effects
 
-from xetl.dialects import xetile
+from xetl.dialects import traits, xetile
 from xetl.dialects.base import memref_type, operations_in
 from xetl.dialects.kernel_attributes import LEVEL, SUBGROUP, SUBGROUPS, WORKGROUP
 from xetl.dialects.memref_layout import memory_space_of
-from xetl.dialects.traits import (
-    AccessesTile,
-    ElementTrait,
-    Elementwise,
-    Reduces,
-    Repeats,
-    Scans,
-    Transposes,
-    element_trait,
-)
 from xetl.dialects.upstream import arith, func, gpu, memref, scf, vector
 from xetl.dialects.xetile.types import SHARED
 from xetl.dialects.xetile.used_maps import used_maps
@@ -47,6 +37,7 @@ from xetl.ir.builder import Pass
 from xetl.ir.conversion import convert_for, convert_if, convert_while
 from xetl.transforms.check_workgroup import SLM_LIMIT, shared_bytes
 from xetl.transforms.diagnostics import refusal
+from xetl.transforms.distribute_to_subgroups import rules
 from xetl.transforms.distribute_to_subgroups.context import (
     Subgroups,
     is_distributed,
@@ -54,25 +45,6 @@ from xetl.transforms.distribute_to_subgroups.context import (
     writes_private,
 )
 from xetl.transforms.distribute_to_subgroups.distributor import Distributor, Rule
-from xetl.transforms.distribute_to_subgroups.rules import (
-    IDENTITY_RULES,
-    access_tile,
-    compute_by_all,
-    convert_layout,
-    derive_or_compute_by_all,
-    distribute_broadcast,
-    distribute_elementwise,
-    distribute_mma,
-    distribute_reduce,
-    distribute_scan,
-    distribute_shape_cast,
-    distribute_transpose,
-    do_by_one,
-    init_tile,
-    load_tile,
-    prefetch_tile,
-    update_tile_offset,
-)
 from xetl.transforms.propagate_wg_maps.map_attributes import is_map, map_of, tile_map
 from xetl.transforms.stages import XETILE, StageSpec, register_stage
 
@@ -112,28 +84,28 @@ LEAST_SCRATCH = 1 << 10
 """Bytes that exchanges take even if the kernel has asked for all there is."""
 
 _RULES: dict[type[Operation], Rule] = {
-    xetile.InitTileOp: init_tile,
-    xetile.UpdateTileOffsetOp: update_tile_offset,
-    xetile.LoadTileOp: load_tile,
-    xetile.PrefetchTileOp: prefetch_tile,
-    xetile.TileMmaOp: distribute_mma,
-    xetile.TileConvLayoutOp: convert_layout,
-    arith.ConstantOp: derive_or_compute_by_all,
-    vector.BroadcastOp: distribute_broadcast,
-    vector.ShapeCastOp: distribute_shape_cast,
-    vector.TransposeOp: distribute_transpose,
-    vector.CreateMaskOp: derive_or_compute_by_all,
-    vector.ConstantMaskOp: derive_or_compute_by_all,
+    xetile.InitTileOp: rules.init_tile,
+    xetile.UpdateTileOffsetOp: rules.update_tile_offset,
+    xetile.LoadTileOp: rules.load_tile,
+    xetile.PrefetchTileOp: rules.prefetch_tile,
+    xetile.TileMmaOp: rules.distribute_mma,
+    xetile.TileConvLayoutOp: rules.convert_layout,
+    arith.ConstantOp: rules.derive_or_compute_by_all,
+    vector.BroadcastOp: rules.distribute_broadcast,
+    vector.ShapeCastOp: rules.distribute_shape_cast,
+    vector.TransposeOp: rules.distribute_transpose,
+    vector.CreateMaskOp: rules.derive_or_compute_by_all,
+    vector.ConstantMaskOp: rules.derive_or_compute_by_all,
     # The condition is the same in all subgroups: all of them stop.
-    xetile.AssertOp: compute_by_all,
+    xetile.AssertOp: rules.compute_by_all,
 }
-_OF_TRAITS: dict[type[ElementTrait], Rule] = {
-    Elementwise: distribute_elementwise,
-    Reduces: distribute_reduce,
-    Repeats: distribute_broadcast,
-    Scans: distribute_scan,
-    Transposes: distribute_transpose,
-    AccessesTile: access_tile,
+_OF_TRAITS: dict[type[traits.ElementTrait], Rule] = {
+    traits.Elementwise: rules.distribute_elementwise,
+    traits.Reduces: rules.distribute_reduce,
+    traits.Repeats: rules.distribute_broadcast,
+    traits.Scans: rules.distribute_scan,
+    traits.Transposes: rules.distribute_transpose,
+    traits.AccessesTile: rules.access_tile,
 }
 _OF_ALL = ("gpu.", "xegpu.", "scf.", "cf.")
 """Dialects whose operations each subgroup performs, whatever their effects."""
@@ -151,18 +123,18 @@ def _rule_of(op: Operation) -> Rule | None:
     if isinstance(op, memref.DeallocOp):
         return _drop if memory_space_of(memref_type(op.memref)) == SHARED else None
     if _is_done_once(op):
-        return do_by_one
-    return IDENTITY_RULES.get(type(op))
+        return rules.do_by_one
+    return rules.IDENTITY_RULES.get(type(op))
 
 
 def _rule_of_distributed(op: Operation) -> Rule | None:
     if isinstance(op, scf.YieldOp | scf.ConditionOp):
         return None  # the rule of the loop around it comes to it
-    trait = element_trait(type(op))
+    trait = traits.element_trait(type(op))
     rule = _RULES.get(type(op)) or (_OF_TRAITS[trait] if trait else None)
     if rule is not None:
         return rule
-    return do_by_one if _is_done_once(op) else compute_by_all
+    return rules.do_by_one if _is_done_once(op) else rules.compute_by_all
 
 
 def _is_done_once(op: Operation) -> bool:

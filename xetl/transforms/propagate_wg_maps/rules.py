@@ -19,15 +19,6 @@ from xetl.dialects import traits, xetile
 from xetl.dialects.base import shape_of, vector_type
 from xetl.dialects.kernel_attributes import LEVEL, SUBGROUP
 from xetl.dialects.literals import splat_value
-from xetl.dialects.traits import (
-    AccessesTile,
-    ElementTrait,
-    Elementwise,
-    Reduces,
-    Repeats,
-    Scans,
-    Transposes,
-)
 from xetl.dialects.upstream import arith, scf, vector
 from xetl.language.distribution import Layout, problem_with
 from xetl.records import record
@@ -138,7 +129,7 @@ def _is_elementwise(op: Operation) -> bool:
 
 def ties(op: Operation) -> Iterator[tuple[SSAValue, SSAValue]]:
     """Values that have one map always: nothing can be put between them."""
-    if isinstance(op, xetile.UpdateTileOffsetOp) or _trait(op) is AccessesTile:
+    if isinstance(op, xetile.UpdateTileOffsetOp) or _trait(op) is traits.AccessesTile:
         access: Any = op  # the tile need not be the first operand
         yield from ((each, access.tile) for each in op.results)
     elif isinstance(op, xetile.LoadTileOp) and len(op.results) > 1:
@@ -167,7 +158,7 @@ def needs_whole(op: Operation) -> bool:
 _Rule = Callable[[Any], Iterator[Relation]]
 
 
-def _trait(op: Operation) -> type[ElementTrait] | None:
+def _trait(op: Operation) -> type[traits.ElementTrait] | None:
     return traits.element_trait(type(op))
 
 
@@ -177,7 +168,7 @@ def _rule_of(op: Operation) -> _Rule | None:
     if found is not None:
         return found
     trait = _trait(op)
-    if trait is Elementwise and not _is_elementwise(op):
+    if trait is traits.Elementwise and not _is_elementwise(op):
         return None
     if trait is not None:
         return _OF_TRAITS[trait]
@@ -280,13 +271,13 @@ def _of_control(op: Operation) -> Iterator[Relation]:
             yield Relation(op, index, takers[-1])
 
 
-_OF_TRAITS: dict[type[ElementTrait], _Rule] = {
-    Elementwise: _of_same_place,
-    Scans: _of_same_place,
-    Reduces: _of_reduce,
-    Repeats: _of_broadcast,
-    Transposes: _of_transpose,
-    AccessesTile: _of_access,
+_OF_TRAITS: dict[type[traits.ElementTrait], _Rule] = {
+    traits.Elementwise: _of_same_place,
+    traits.Scans: _of_same_place,
+    traits.Reduces: _of_reduce,
+    traits.Repeats: _of_broadcast,
+    traits.Transposes: _of_transpose,
+    traits.AccessesTile: _of_access,
 }
 _OF_OPERATIONS: dict[type[Operation], _Rule] = {
     xetile.TileMmaOp: _of_mma,
