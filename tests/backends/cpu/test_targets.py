@@ -44,7 +44,7 @@ def test_lanes():
 
 def test_linux_names_are_llvm_names(monkeypatch):
     host_features.cache_clear()
-    monkeypatch.setattr(targets, "_cpuinfo_flags", lambda: ["avx512_bf16", "fma"])
+    monkeypatch.setattr(targets, "_cpuinfo", lambda: {"flags": "avx512_bf16 fma"})
     assert host_features() == {"avx512bf16", "fma"}
     assert not TARGETS["avx512_bf16"].runs_here
     host_features.cache_clear()
@@ -52,7 +52,7 @@ def test_linux_names_are_llvm_names(monkeypatch):
 
 def test_without_cpuinfo_llvm_is_asked(monkeypatch):
     host_features.cache_clear()
-    monkeypatch.setattr(targets, "_cpuinfo_flags", list)
+    monkeypatch.setattr(targets, "_cpuinfo", dict)
     assert "avx2" in host_features()
     host_features.cache_clear()
 
@@ -65,8 +65,8 @@ def new_host(monkeypatch):
         caches = (host_features, targets._host_target)
         for cached in caches:
             cached.cache_clear()
-        flags = sorted(TARGETS["amx"].requires)
-        monkeypatch.setattr(targets, "_cpuinfo_flags", lambda: flags)
+        flags = " ".join(sorted(TARGETS["amx"].requires))
+        monkeypatch.setattr(targets, "_cpuinfo", lambda: {"flags": flags})
         monkeypatch.setattr("xetl_cpu.targets.tiles_are_permitted", lambda: permitted)
         return BACKEND
 

@@ -75,7 +75,7 @@ def test_many_programs_take_the_kernel_without_messages(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     device.require()
-    monkeypatch.setattr(facts, "MOST_PROGRAMS", 2)
+    monkeypatch.setattr(facts.limits, "MOST_PROGRAMS", 2)
     monkeypatch.setitem(config.assigned, "log", True)
     for programs, reason in (
         (2, ""),

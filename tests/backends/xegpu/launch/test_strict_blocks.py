@@ -73,7 +73,7 @@ PLACE = (
 @pytest.fixture
 def unlooked(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if the launch had not looked: the emulated message runs."""
-    monkeypatch.setattr(facts, "why_no_blocks", lambda *_, **__: None)
+    monkeypatch.setattr(facts.limits, "why_no_blocks", lambda *_, **__: None)
 
 
 @pytest.mark.parametrize("name", WRONG)
