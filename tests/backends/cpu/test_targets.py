@@ -43,8 +43,11 @@ def test_lanes():
 
 
 def test_linux_names_are_llvm_names(monkeypatch):
+    real = targets._cpuinfo()
     host_features.cache_clear()
-    monkeypatch.setattr(targets, "_cpuinfo", lambda: {"flags": "avx512_bf16 fma"})
+    monkeypatch.setattr(
+        targets, "_cpuinfo", lambda: {**real, "flags": "avx512_bf16 fma"}
+    )
     assert host_features() == {"avx512bf16", "fma"}
     assert not TARGETS["avx512_bf16"].runs_here
     host_features.cache_clear()
@@ -62,16 +65,19 @@ def new_host(monkeypatch):
     """A processor with tiles; whether Linux grants them is asked of ``permitted``."""
 
     def host(permitted):
+        real = targets._cpuinfo()
         caches = (host_features, targets._host_target)
         for cached in caches:
             cached.cache_clear()
         flags = " ".join(sorted(TARGETS["amx"].requires))
-        monkeypatch.setattr(targets, "_cpuinfo", lambda: {"flags": flags})
+        monkeypatch.setattr(targets, "_cpuinfo", lambda: {**real, "flags": flags})
         monkeypatch.setattr("xetl_cpu.targets.tiles_are_permitted", lambda: permitted)
         return BACKEND
 
     yield host
     host_features.cache_clear()
+    targets.host_machine.cache_clear()
+    targets.host_fingerprint.cache_clear()
     targets._host_target.cache_clear()
 
 
