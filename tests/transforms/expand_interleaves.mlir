@@ -6,7 +6,6 @@
 // CHECK:       memref.alloc() : memref<3x10xf32, 3 : i64>
 // CHECK:       xetile.init_tile {{.*}}[0, 0]
 // CHECK-NEXT:  xetile.store_tile %[[A]]
-// CHECK-NEXT:  gpu.barrier
 // CHECK-NEXT:  xetile.init_tile {{.*}}[0, 5]
 // CHECK-NEXT:  xetile.store_tile %[[B]]
 // CHECK-NEXT:  gpu.barrier
@@ -22,10 +21,13 @@ func.func @interleave(%a: vector<3x5xf32>, %b: vector<3x5xf32>) -> vector<3x10xf
 // CHECK-LABEL: @parts
 // CHECK:       memref.alloc() : memref<2x8xi8, 3 : i64>
 // CHECK:       xetile.store_tile
+// CHECK-NEXT:  gpu.barrier
 // CHECK-NOT:   xetile.store_tile
 // CHECK:       xetile.load_gather
-// CHECK:       arith.trunci
+// CHECK-NOT:   gpu.barrier
 // CHECK:       xetile.load_gather
+// CHECK-NEXT:  gpu.barrier
+// CHECK:       arith.trunci
 // CHECK:       arith.trunci
 func.func @parts(%v: vector<2x8xi1>) -> (vector<2x4xi1>, vector<2x4xi1>) {
   %a = vector.extract_strided_slice %v {offsets = [0, 0], sizes = [2, 4], strides = [1, 2]} : vector<2x8xi1> to vector<2x4xi1>

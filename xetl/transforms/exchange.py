@@ -58,10 +58,13 @@ class Exchange:
         cast = vector.ShapeCastOp(line, VectorType(IndexType(), shape))
         return self._build.insert(cast)
 
-    def store(self, build: Builder, value: SSAValue, column: int = 0) -> None:
-        """A matrix, from a column on, and a barrier."""
-        tile = self._tile(build, shape_of(value.type), column)
-        build.add(xetile.StoreTileOp(value, tile))
+    def store(self, build: Builder, *parts: SSAValue) -> None:
+        """Matrices side by side, and a barrier."""
+        column = 0
+        for part in parts:
+            shape = shape_of(part.type)
+            build.add(xetile.StoreTileOp(part, self._tile(build, shape, column)))
+            column += shape[1]
         build.add(gpu.BarrierOp())
 
     def load(self, build: Builder, shape: Sequence[int]) -> SSAValue:
@@ -70,8 +73,18 @@ class Exchange:
         build.add(gpu.BarrierOp())
         return found
 
-    def gather(self, build: Builder, row: SSAValue, column: SSAValue) -> SSAValue:
-        """The elements of rows (a column of indices) and columns, and a barrier."""
+    def gather(
+        self, build: Builder, *places: tuple[SSAValue, SSAValue]
+    ) -> list[SSAValue]:
+        """For each of the places the elements there, and a barrier.
+
+        A place is a column of indices of rows, and a row of those of columns.
+        """
+        found = [self._gathered(build, *place) for place in places]
+        build.add(gpu.BarrierOp())
+        return found
+
+    def _gathered(self, build: Builder, row: SSAValue, column: SSAValue) -> SSAValue:
         shape = shape_of(row.type)[0], shape_of(column.type)[1]
         pitch = build.constant(self.shape[1], vector_type(row))
         row = build.insert(arith.MuliOp(row, pitch))
@@ -85,9 +98,7 @@ class Exchange:
             indices = build.insert(arith.AddiOp(indices, build.insert(wide)))
         tile = build.insert(xetile.InitTileOp(self._flat, [], type_, indices=indices))
         everything = build.constant(1, VectorType(i1, shape))
-        found = build.insert(xetile.LoadGatherOp(tile, everything))
-        build.add(gpu.BarrierOp())
-        return found
+        return build.insert(xetile.LoadGatherOp(tile, everything))
 
     def _tile(self, build: Builder, shape: Sequence[int], column: int) -> SSAValue:
         encoding = xetile.TileAttr(memory_space=_SHARED)

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from xdsl.dialects.builtin import ModuleOp, VectorType, i1, i8
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
 from xetl.dialects.base import operations_in, shape_of, vector_type
@@ -39,7 +39,7 @@ class ExpandInterleavesPass(Pass):
             behind = memory.combined(arith.MuliOp, turns, half)
             number = memory.combined(arith.DivuiOp, column, 2)
             place = memory.build.insert(arith.AddiOp(number, behind))
-            Rewriter.replace_op(each, [], [memory.gather(row, place)])
+            Rewriter.replace_op(each, [], memory.gather((row, place)))
         parts = dict[
             tuple[SSAValue, Block | None], list[vector.ExtractStridedSliceOp]
         ]()
@@ -48,11 +48,12 @@ class ExpandInterleavesPass(Pass):
                 parts.setdefault((each.source, each.parent), []).append(each)
         for (source, _), slices in parts.items():
             memory = _Memory(slices[0], [source])
-            for each in slices:
-                found = memory.gather(*(memory.places(each, dim) for dim in (0, 1)))
-                each.result.replace_all_uses_with(found)
-            for each in slices:
-                Rewriter.erase_op(each)
+            places = [
+                (memory.places(part, 0), memory.places(part, 1)) for part in slices
+            ]
+            found = memory.gather(*places)
+            for each, part in zip(slices, found):
+                Rewriter.replace_op(each, [], [part])
 
 
 class _Memory:
@@ -66,19 +67,21 @@ class _Memory:
         shape = types[0].get_shape()[0], sum(columns)
         self.build = Builder.before(op)
         self.exchange = Exchange(op, element, shape)
-        for number, part in enumerate(parts):
-            if self.is_mask:
-                bytes_ = VectorType(i8, shape_of(part.type))
-                part = self.build.insert(arith.ExtuiOp(part, bytes_))
-            self.exchange.store(self.build, part, sum(columns[:number]))
+        if self.is_mask:
+            parts = [self._cast(arith.ExtuiOp, part, i8) for part in parts]
+        self.exchange.store(self.build, *parts)
 
-    def gather(self, row: SSAValue, column: SSAValue) -> SSAValue:
-        """Elements of rows and columns."""
-        found = self.exchange.gather(self.build, row, column)
-        if not self.is_mask:
-            return found
-        type_ = VectorType(i1, shape_of(found.type))
-        return self.build.insert(arith.TrunciOp(found, type_))
+    def gather(self, *places: tuple[SSAValue, SSAValue]) -> list[SSAValue]:
+        """For each of the places the elements of its rows and columns."""
+        found = self.exchange.gather(self.build, *places)
+        if self.is_mask:
+            return [self._cast(arith.TrunciOp, each, i1) for each in found]
+        return found
+
+    def _cast(
+        self, cls: Callable[..., Operation], value: SSAValue, to: Attribute
+    ) -> SSAValue:
+        return self.build.insert(cls(value, VectorType(to, shape_of(value.type))))
 
     def places(self, op: vector.ExtractStridedSliceOp, dim: int) -> SSAValue:
         """Where the elements of a slice are."""
