@@ -94,14 +94,13 @@ def _place(
     make: Callable[[Builder, Index], Index],
 ) -> Index:
     """A row or column that follows from one of the nest, computed once."""
-    level = ev.nest.level(index)
-    if isinstance(index, int):
-        return make(ev.nest.places[0], index)
     known = (*key, id(index))
-    if known not in ev.memo:
-        ev.memo[known] = ev.nest.places[level].index(make(ev.nest.places[level], index))
-        ev.nest.levels.setdefault(ev.memo[known], level)
-    return ev.memo[known]
+    if known in ev.memo:
+        return ev.memo[known]
+    found = ev.nest.computed(make, index)
+    if isinstance(found, SSAValue):
+        ev.memo[known] = found
+    return found
 
 
 def _columns(

@@ -7,7 +7,7 @@ row's mean is loaded once for the row and a constant once for all.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import field
 
 from xdsl.dialects.builtin import IndexType, i1
@@ -91,13 +91,17 @@ class Nest:
         """The builder of that place."""
         return self.places[self.level(*coordinates)]
 
+    def computed(self, make: Callable[..., Index], *coordinates: Index) -> Index:
+        """What ``make`` computes of coordinates, as far out as possible."""
+        level = self.level(*coordinates)
+        found = make(self.places[level], *coordinates)
+        if isinstance(found, SSAValue) and found not in self.levels:
+            self.levels[found] = level
+        return found
+
     def plus(self, left: Index, right: Index) -> Index:
         """Left + right, computed as far out as possible."""
-        level = self.level(left, right)
-        total = self.places[level].plus(left, right)
-        if isinstance(total, SSAValue) and total not in self.levels:
-            self.levels[total] = level
-        return total
+        return self.computed(Builder.plus, left, right)
 
     @property
     def carried(self) -> Sequence[SSAValue]:
