@@ -58,8 +58,9 @@ def in_turn(a, b):
 @pytest.mark.parametrize("columns", [1, 3, 8, 33])
 def test_interleave(dtype: str, columns: int, backend: str) -> None:
     a, b = matrix(dtype, (3, columns)), matrix(dtype, (3, columns), seed=1)
-    both = lambda a, b: xetile.interleave(a, b)  # noqa: E731
-    found = computed(both, a, b, dtype, backend, columns=2 * columns)
+    found = computed(
+        lambda a, b: xetile.interleave(a, b), a, b, dtype, backend, columns=2 * columns
+    )
     np.testing.assert_array_equal(found, in_turn(a, b))
 
 
