@@ -13,6 +13,10 @@ import numpy as np
 
 from tests.campaign.cases import ML_TYPES, Case
 
+_ROOT = str(Path(__file__).parents[2])
+"""The clone: a folder of any name."""
+_OURS = re.compile("/xetl(_[a-z]+)?/")
+
 
 @dataclass(frozen=True)
 class Fault:
@@ -82,6 +86,6 @@ def kind_of(error: Exception) -> str:
     if isinstance(error, XetlError) and error.code != "X0900":
         return error.code
     frames = traceback.extract_tb(error.__traceback__)
-    ours = [f for f in frames if re.search("/xetl(_[a-z]+)?/", f.filename)]
+    ours = [f for f in frames if _OURS.search(f.filename.removeprefix(_ROOT))]
     at = f" in {Path(ours[-1].filename).name}:{ours[-1].name}" if ours else ""
     return type(error).__name__ + at
