@@ -19,6 +19,19 @@ def test_example_runs(tmp_path):
     assert done.returncode == 0, done.stderr
 
 
+def test_the_error_it_shows_is_the_one_that_is_raised(tmp_path: Path) -> None:
+    (snippet,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    (shown,) = re.findall(r"```\n(error.*?)```", README, re.DOTALL)
+    assert snippet.count("[0, n], (BK, BN)") == 1
+    (tmp_path / "gemm.py").write_text(
+        snippet.replace("[0, n], (BK, BN)", "[0, n], (BN, BK)")
+    )
+    ran = subprocess.run(
+        [sys.executable, "gemm.py"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert ran.stderr.endswith(shown)
+
+
 def test_commands_are_targets_of_the_makefile():
     makefile = (ROOT / "Makefile").read_text()
     commands = re.findall(r"^make (\w+)", README, re.MULTILINE)

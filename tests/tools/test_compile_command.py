@@ -140,9 +140,11 @@ def test_the_program_of_the_page(xetl: Any, tmp_path: Path) -> None:
     page = (HERE.parents[1] / "docs" / "tools.md").read_text()
     (program,) = re.findall(r"```c\n(.*?)```", page, re.DOTALL)
     (tmp_path / "main.c").write_text(program)
+    kernel = re.findall(r"```python\n(.*?)```", page, re.DOTALL)[0]
+    (tmp_path / "gemm.py").write_text(kernel)
     signature = "f32[M,K] f32[K,N] f32[M,N]"
     assert f'gemm.py:gemm "{signature}" --target avx2 -o gemm.o\n' in page
-    compiled(xetl, tmp_path, f"{FILE}:gemm", signature, "--target", "avx2")
+    compiled(xetl, tmp_path, f"{tmp_path}/gemm.py:gemm", signature, "--target", "avx2")
     (line,) = re.findall(r"^cc -O2 .*$", page, re.MULTILINE)
     subprocess.run(f"{line} -o program", shell=True, cwd=tmp_path, check=True)
     said = subprocess.run(["./program"], cwd=tmp_path, capture_output=True, text=True)

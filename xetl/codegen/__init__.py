@@ -1,1 +1,1 @@
-"""."""
+"""Loops and vectors to LLVM IR, for any backend that wants it."""

@@ -56,8 +56,8 @@ class Allowance:
 def allowed_threads() -> Allowance:
     """``NUMBA_NUM_THREADS``, else ``OMP_NUM_THREADS``, else the CPUs we may use.
 
-    In a worker of multiprocessing (or of `concurrent.futures`), these are shared with
-    its brothers. joblib and Dask set the variables for their workers.
+    In a worker of multiprocessing (or of `concurrent.futures`), these are shared
+    between the workers. joblib and Dask set the variables for their workers.
     """
     for name in VARIABLES:
         # OpenMP allows a list, one number for each level of nesting.
