@@ -126,6 +126,67 @@ def turned(x):
     return np.stack([-pairs[..., 1], pairs[..., 0]], -1).reshape(x.shape)
 
 
+@xetile.kernel(grid=1)
+def part_of_a_product(
+    A, B, OUT, M: constexpr, N: constexpr, R: constexpr, C: constexpr, MAP: constexpr
+):
+    a = xetile.load_tile(xetile.init_tile(A, [0, 0], (M, 32)))
+    b = xetile.load_tile(xetile.init_tile(B, [0, 0], (32, N)))
+    v = xetile.tile_mma(a, b, xetile.zeros((M, N), xetile.f32), wg_map=MAP)
+    part = v[R[0] : R[1] : R[2], C[0] : C[1] : C[2]]
+    both = xetile.interleave(part, xetile.where(part > 0, part, 0.5))
+    xetile.store_tile(both, xetile.init_tile(OUT, [0, 0], both.shape))
+
+
+PARTS = [
+    ((64, 64), (0, 64, 1), (0, 32, 1), (2, 2)),
+    ((64, 64), (0, 64, 1), (32, 64, 1), (4, 1)),
+    ((64, 64), (16, 48, 1), (0, 64, 1), (2, 4)),
+    ((64, 64), (1, 64, 2), (3, 50, 3), (2, 2)),
+    ((8, 128), (7, 8, 1), (76, 125, 2), (1, 4)),
+    ((8, 32), (0, 8, 1), (11, 28, 3), None),
+    ((128, 32), (0, 128, 1), (3, 31, 2), None),
+    ((16, 48), (3, 4, 1), (5, 6, 1), None),
+]
+"""Extents, rows and columns of the part, and how many subgroups there are."""
+
+
+@ALL
+@pytest.mark.parametrize("shape,rows,columns,subgroups", PARTS)
+def test_a_part_of_what_subgroups_share(
+    shape: tuple[int, int],
+    rows: tuple[int, int, int],
+    columns: tuple[int, int, int],
+    subgroups: tuple[int, int] | None,
+    backend: str,
+) -> None:
+    rng, wg_map = np.random.default_rng(0), None
+    if subgroups is not None:
+        data = [extent // n for extent, n in zip(shape, subgroups)]
+        wg_map = xetile.wg_map(list(subgroups), data)
+    a = rng.integers(-4, 5, (shape[0], 32)).astype(np.float32)
+    b = rng.integers(-4, 5, (32, shape[1])).astype(np.float32)
+    part = (a @ b)[slice(*rows), slice(*columns)]
+    out = np.zeros((part.shape[0], 2 * part.shape[1]), np.float32)
+    part_of_a_product(a, b, out, *shape, rows, columns, wg_map, backend=backend)
+    want = in_turn(part, np.where(part > 0, part, np.float32(0.5)))
+    np.testing.assert_array_equal(out, want)
+
+
+def test_parts_of_rows_stay_with_their_subgroup() -> None:
+    """No memory is shared: each subgroup has whole rows, of which it takes parts."""
+
+    @xetile.kernel
+    def halves(X, Y):
+        v = xetile.load_tile(xetile.init_tile(X, [0, 0], (32, 64)))
+        both = xetile.interleave(v[:, ::2], v[:, 1::2] + v[:, 32:])
+        xetile.store_tile(both, xetile.init_tile(Y, [0, 0], (32, 64)))
+
+    signature = "f32[M,N] f32[M,N]"
+    text = halves.ir("distribute-to-subgroups", signature, target="pvc")
+    assert "memref.alloc" not in text and "gpu.barrier" not in text
+
+
 @ALL
 @pytest.mark.parametrize("descending", [False, True])
 @pytest.mark.parametrize("dtype", ["i8", "u32", "f16", "f32"])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from math import gcd
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from typing_extensions import TypeIs
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
@@ -15,6 +15,7 @@ from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 from xetl.analysis.control_flow import carried_together
 from xetl.devices import Block
 from xetl.dialects.base import Vector, int_array, is_vector, vector_type
+from xetl.dialects.traits import Scans, element_trait
 from xetl.dialects.upstream import vector
 from xetl.dialects.xetile import TileType, UpdateTileOffsetOp
 
@@ -113,6 +114,16 @@ def is_of_matrices(op: Slice) -> bool:
     return all(is_matrix(value.type) for value in whole_and_part(op))
 
 
+def lines_of(op: Operation) -> tuple[int, ...]:
+    """Dimensions along which elements of matrices move, or depend on each other."""
+    if isinstance(op, vector.ExtractStridedSliceOp) and is_of_matrices(op):
+        return tuple(dim for dim in (0, 1) if not _is_all(op, dim))
+    if isinstance(op, vector.InterleaveOp):
+        return (1,)
+    scan: Any = op
+    return (scan.dim,) if element_trait(type(op)) is Scans else ()
+
+
 def relations_of_slice(op: Slice) -> Iterator[tuple[Axis, Axis]]:
     """Axes that a part has in common with the whole, where it may be whole blocks."""
     whole, part = whole_and_part(op)
@@ -139,6 +150,10 @@ def has_whole_blocks(op: Slice, block: Block) -> bool:
 def _step(op: Slice, dim: int) -> int:
     """The largest extent that divides the part, where it is, and the whole."""
     whole, part = (vector_type(v).get_shape() for v in whole_and_part(op))
+    if isinstance(op, vector.ExtractStridedSliceOp) and op.strides[dim : dim + 1] > (
+        1,
+    ):
+        return 1
     return gcd(_offset(op, dim), part[dim], whole[dim])
 
 

@@ -9,6 +9,7 @@ from typing import cast
 from xetl.errors import did_you_mean
 from xetl.frontend.arguments import Arg, read
 from xetl.frontend.arrays import index_array, size_of, transpose
+from xetl.frontend.build_vectors import slice_matrix
 from xetl.frontend.calls import inline_operation
 from xetl.frontend.casts import shape_cast, transpose_vector
 from xetl.frontend.context import Context
@@ -32,7 +33,7 @@ from xetl.frontend.types import (
 from xetl.frontend.views import slice_array
 from xetl.imports import late
 from xetl.language import ops, values
-from xetl.language.ops import moves, reductions
+from xetl.language.ops import reductions
 from xetl.language.signature import Record
 
 _advice_on = late("xetl.language.other_names", "advice_on")
@@ -190,7 +191,7 @@ def _index_vector(ctx: Context, owner: Vector, node: ast.Subscript) -> Value:
     """``v[:, None]``, ``v[None, :]``, ``v[a:b]``, ``v[3]``, ``v[1, 3]``."""
     items = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
     shape: list[int] = []
-    parts: list[tuple[int, int]] = []
+    parts: list[range] = []
     rest = list(owner.shape)
     for item in items:
         if isinstance(item, ast.Constant) and item.value is None:
@@ -200,11 +201,11 @@ def _index_vector(ctx: Context, owner: Vector, node: ast.Subscript) -> Value:
             raise _bad_vector_index(ctx, owner, node)
         extent = rest.pop(0)
         if item is items[-1] and not (isinstance(item, ast.Slice) or rest or shape):
-            row = shape_cast(ctx, _sliced(ctx, owner, parts, node), (extent,))
+            row = shape_cast(ctx, _sliced(ctx, owner, parts), (extent,))
             return _at(ctx, row, _place(ctx, owner, item, extent, node), 0, node)
         if isinstance(item, ast.Slice):
             parts.append(_part(ctx, owner, item, extent, node))
-            shape.append(parts[-1][1] - parts[-1][0])
+            shape.append(len(parts[-1]))
             continue
         place, dim = _place(ctx, owner, item, extent, node), len(parts)
         if not isinstance(place, int):
@@ -212,25 +213,25 @@ def _index_vector(ctx: Context, owner: Vector, node: ast.Subscript) -> Value:
             line = _at(ctx, matrix, place, dim - len(owner.shape), node)
             rank_kept = (*owner.shape[:dim], 1, *owner.shape[dim + 1 :])
             owner, place = shape_cast(ctx, cast("Vector", line), rank_kept), 0
-        parts.append((place, place + 1))
+        parts.append(range(place, place + 1))
     result: Shape = (*shape, *rest)
     if len(result) not in (1, 2):
         raise _bad_vector_index(ctx, owner, node)
-    return shape_cast(ctx, _sliced(ctx, owner, parts, node), result)
+    return shape_cast(ctx, _sliced(ctx, owner, parts), result)
 
 
 def _part(
     ctx: Context, owner: Vector, item: ast.Slice, extent: int, node: ast.Subscript
-) -> tuple[int, int]:
-    """Start and stop along a dim of ``extent`` elements, known when compiling."""
+) -> range:
+    """The places along a dim of ``extent`` elements, known when compiling."""
     chosen = cast("slice", _constant_index(ctx, item))
     try:
-        start, stop, step = chosen.indices(extent)
+        places = range(*chosen.indices(extent))
     except (TypeError, ValueError):
         raise _bad_vector_index(ctx, owner, node) from None
-    if step != 1 or stop <= start:
+    if places.step < 1 or not places:
         raise _bad_vector_index(ctx, owner, node)
-    return start, stop
+    return places
 
 
 def _place(
@@ -247,20 +248,13 @@ def _place(
     return place
 
 
-def _sliced(
-    ctx: Context, owner: Vector, parts: list[tuple[int, int]], node: ast.Subscript
-) -> Vector:
-    """The part of a vector between starts and stops of its dims."""
+def _sliced(ctx: Context, owner: Vector, parts: list[range]) -> Vector:
+    """The elements of a vector at the chosen places of its leading dims."""
     shape = matrix_shape(owner.shape)
-    value = shape_cast(ctx, owner, shape)
+    places = [range(extent) for extent in shape]
     first = len(shape) - len(owner.shape)
-    for dim, (start, stop) in enumerate(parts, first):
-        if (start, stop) == (0, shape[dim]):
-            continue
-        given = zip(("v", "start", "stop", "dim"), (value, start, stop, dim))
-        args = {name: Arg(each, node) for name, each in given}
-        value = inline_operation(ctx, moves.slice_rows, args, node)
-    return value
+    places[first : first + len(parts)] = parts
+    return slice_matrix(ctx, shape_cast(ctx, owner, shape), *places)
 
 
 def _at(

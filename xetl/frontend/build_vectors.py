@@ -6,6 +6,7 @@ A reduction keeps its dim as extent 1, which is dropped by a reshape.
 from __future__ import annotations
 
 from math import prod
+from typing import cast
 
 from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Operation
@@ -404,11 +405,20 @@ def _interleave_rows(call: Call) -> Vector:
     return Vector(both, (rows, 2 * columns), a.dtype)
 
 
-@builds("every_second")
-def _every_second(call: Call) -> Vector:
-    value, first = call.vector("v"), call.value("first")
-    assert isinstance(first, int)
-    rows, columns = value.shape
-    shape = rows, columns // 2
-    part = vector.ExtractStridedSliceOp(value.ssa, (0, first), shape, (1, 2))
-    return Vector(call.ctx.emit(part), shape, value.dtype)
+@builds("slice_matrix")
+def _slice_matrix(call: Call) -> Vector:
+    value, names = call.vector("v"), ("start", "stop", "step", "dim")
+    start, stop, step, dim = (cast("int", call.value(name)) for name in names)
+    places = [range(extent) for extent in value.shape]
+    places[dim] = range(start, stop, step)
+    return slice_matrix(call.ctx, value, *places)
+
+
+def slice_matrix(ctx: Context, value: Vector, rows: range, columns: range) -> Vector:
+    """The elements of a matrix in some rows and columns."""
+    shape, places = (len(rows), len(columns)), (rows, columns)
+    if shape == value.shape:
+        return value
+    starts, steps = [each.start for each in places], [each.step for each in places]
+    part = vector.ExtractStridedSliceOp(value.ssa, starts, shape, steps)
+    return Vector(ctx.emit(part), shape, value.dtype)

@@ -14,7 +14,6 @@ from xetl.transforms.choose_inner_blocks import ChooseInnerBlocksPass
 from xetl.transforms.cse import CSEPass
 from xetl.transforms.distribute_to_subgroups import DistributeToSubgroupsPass
 from xetl.transforms.drop_breakpoints import DropBreakpointsPass
-from xetl.transforms.expand_interleaves import ExpandInterleavesPass
 from xetl.transforms.expand_small_floats import ExpandSmallFloatsPass
 from xetl.transforms.expand_sorts import ExpandSortsPass
 from xetl.transforms.fold_add_into_mma import FoldAddIntoMmaPass
@@ -46,7 +45,6 @@ def device_passes(
         DropBreakpointsPass(),
         InlineCallsPass(),
         ExpandSortsPass(),
-        ExpandInterleavesPass(),
         ExpandSmallFloatsPass(device),
         NormalizeTilesPass(),
         CanonicalizePass(),

@@ -1,8 +1,8 @@
 """Operations that move elements within vectors.
 
 Most are made of others, and go through shared memory and two barriers: all subgroups
-must reach them, and the kernel must not be written at subgroup level. `interleave` and
-`split` do so on devices.
+must reach them, and the kernel must not be written at subgroup level. `interleave`,
+`split` and slices do not.
 """
 
 from __future__ import annotations
@@ -78,18 +78,10 @@ def exchanged(
     return found
 
 
-@composite
-def slice_rows(v: Vector, start: int, stop: int, dim: int) -> Vector:
-    """The elements ``start`` .. ``stop - 1`` along a dim of a matrix."""
-    memory = memory_for(v)
-    store_tile(storable(v), init_tile(memory, [0, 0], v.shape))
-    barrier()
-    if dim == 0:
-        part = load_tile(init_tile(memory, [start, 0], (stop - start, v.shape[1])))
-    else:
-        part = load_tile(init_tile(memory, [0, start], (v.shape[0], stop - start)))
-    barrier()
-    return part.to(v.dtype)
+@operation
+def slice_matrix(v: Vector, start: int, stop: int, step: int, dim: int) -> Vector:
+    """The elements ``start``, ``start + step``, ... below ``stop`` along a dim."""
+    ...
 
 
 @composite
@@ -160,12 +152,6 @@ def interleave_rows(a: Vector, b: Vector) -> Vector:
     ...
 
 
-@operation
-def every_second(v: Vector, first: int) -> Vector:
-    """The columns ``first``, ``first + 2``, ... of a matrix."""
-    ...
-
-
 @composite
 def interleave(a: Vector, b: Vector) -> Vector:
     """The elements of ``a`` and ``b`` in turn along the last axis: a0 b0 a1 b1 ..."""
@@ -194,5 +180,5 @@ def split(v: Vector) -> tuple[Vector, Vector]:
     )
     n = v.shape[0]
     row = reshape(v, (1, 2 * n))
-    one, other = every_second(row, 0), every_second(row, 1)
+    one, other = slice_matrix(row, 0, 2 * n, 2, 1), slice_matrix(row, 1, 2 * n, 2, 1)
     return reshape(one, n), reshape(other, n)

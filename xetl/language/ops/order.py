@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from xetl.language.dtypes import i32, i64
 from xetl.language.operation import composite, operation
 from xetl.language.ops.elementwise import isnan, nan, where
-from xetl.language.ops.moves import along, as_matrix, dim_of, gather, slice_rows
+from xetl.language.ops.moves import along, as_matrix, dim_of, gather, slice_matrix
 from xetl.language.ops.program import barrier, static_assert
 from xetl.language.ops.reductions import integers
 from xetl.language.ops.reductions import min as reduce_min
@@ -158,12 +158,12 @@ def topk(v: Vector, k: int, axis: int = -1) -> tuple[Vector, Vector]:
         0 < k <= wide.shape[dim], f"`topk`: {k} of {wide.shape[dim]} elements"
     )
     if v.dtype.bits == 64:
-        order = slice_rows(_order(wide, True, dim), 0, k, dim)
+        order = slice_matrix(_order(wide, True, dim), 0, k, 1, dim)
         best = gather(wide, order, dim)
     else:
         both = _key_and_index(_key(_without_signs_of_zeros(wide), True), dim)
         if k > _MOST_PASSES:
-            chosen = slice_rows(tile_sort(both, dim), 0, k, dim)
+            chosen = slice_matrix(tile_sort(both, dim), 0, k, 1, dim)
         else:
             chosen = _least(both, k, dim)
         best = _element_of_key((chosen >> 32).to(i32), v, True)

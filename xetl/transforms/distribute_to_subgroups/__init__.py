@@ -94,6 +94,8 @@ _RULES: dict[type[Operation], Rule] = {
     vector.BroadcastOp: rules.distribute_broadcast,
     vector.ShapeCastOp: rules.distribute_shape_cast,
     vector.TransposeOp: rules.distribute_transpose,
+    vector.ExtractStridedSliceOp: rules.distribute_lines,
+    vector.InterleaveOp: rules.distribute_lines,
     vector.CreateMaskOp: rules.derive_or_compute_by_all,
     vector.ConstantMaskOp: rules.derive_or_compute_by_all,
     # The condition is the same in all subgroups: all of them stop.

@@ -19,8 +19,9 @@ from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Operation, SSAValue
 from xdsl.traits import MemoryEffectKind, get_effects
 
+from xetl.analysis.axes import lines_of
 from xetl.dialects import xetile
-from xetl.dialects.base import Index, ints_of, is_vector, vector_type
+from xetl.dialects.base import Index, int_array, ints_of, is_vector, vector_type
 from xetl.dialects.upstream import arith, gpu, vector
 from xetl.dialects.xetile.verifiers import reduced_shape
 from xetl.language.distribution import Layout, rounds
@@ -36,7 +37,11 @@ from xetl.transforms.distribute_to_subgroups.context import (
 from xetl.transforms.distribute_to_subgroups.distributor import Distributor, Rule
 from xetl.transforms.distribute_to_subgroups.exchange import reduce_across, share
 from xetl.transforms.distribute_to_subgroups.slicing import derived_parts
-from xetl.transforms.propagate_wg_maps.map_attributes import matrix_shape, transposed
+from xetl.transforms.propagate_wg_maps.map_attributes import (
+    matrix_shape,
+    transposed,
+    with_data,
+)
 from xetl.transforms.propagate_wg_maps.rules import relations
 
 
@@ -358,6 +363,25 @@ def _reduce_groups(d: Distributor, op: xetile.TileReduceOp, size: int) -> None:
     new = [d.team.add(rebuilt(op, [part], [type_])) for part in d.parts(op.source)]
     layout = Layout(source.sg_layout, data, order=source.order)
     d.give(op.result, [each.results[0] for each in new], layout)
+
+
+def distribute_lines(d: Distributor, op: Any) -> None:
+    """Of lines that a subgroup has in one part; others need the whole value."""
+    layout, dims = d.layout(op.result), lines_of(op)
+    result, source = matrix_shape(op.result), matrix_shape(op.operands[0])
+    if any(layout.sg_data[dim] != result[dim] for dim in dims):
+        compute_by_all(d, op)
+        return
+    wanted, type_ = (
+        with_data(layout, dims, [source[dim] for dim in dims]),
+        d.part_type(op.result),
+    )
+    operands = [d.parts(operand, wanted) for operand in op.operands]
+    new = [rebuilt(op, list(parts), [type_]) for parts in zip(*operands)]
+    for each in new:
+        if isinstance(each, vector.ExtractStridedSliceOp):
+            each.size_list = int_array(layout.sg_data)
+    d.give(op.result, [d.team.insert(each) for each in new], layout)
 
 
 def distribute_scan(d: Distributor, op: xetile.TileScanOp) -> None:

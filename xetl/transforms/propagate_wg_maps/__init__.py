@@ -149,7 +149,7 @@ class _Search:
         """With each line that is scanned in one part, shared if they are too few."""
         lines = sorted(node.lines)
         fitted = with_data(layout, lines, [node.shape[dim] for dim in lines])
-        if fitted == layout:
+        if not lines:
             return layout
         best = self._cheapest_value_map(node, layout.subgroups)
         other = counted(best, self._turned[node])

@@ -13,10 +13,10 @@ from typing import Any
 
 from xdsl.ir import Block, Operation, SSAValue
 
-from xetl.analysis.axes import defined_by
+from xetl.analysis.axes import defined_by, lines_of
 from xetl.dialects import xetile
 from xetl.dialects.base import vector_type
-from xetl.dialects.traits import Reduces, Scans, element_trait
+from xetl.dialects.traits import Reduces, element_trait
 from xetl.dialects.upstream import scf
 from xetl.dialects.upstream.elementwise import bit_width
 from xetl.language.distribution import Layout
@@ -154,7 +154,7 @@ class Graph:
         self._read_maps(op)
         if isinstance(op, xetile.TileMmaOp) and is_matrix(op.result):
             self.products.append((op, runs))
-        if element_trait(type(op)) is Scans or isinstance(op, xetile.TileConvLayoutOp):
+        if lines_of(op) or isinstance(op, xetile.TileConvLayoutOp):
             self._special.append(op)
         if needs_whole(op):
             self.whole.append(op)
@@ -230,7 +230,7 @@ class Graph:
     def _read_special(self) -> None:
         for op in self._special:
             if not isinstance(op, xetile.TileConvLayoutOp):
-                self.node(op.result).lines.add(op.dim)
+                self.node(op.result).lines.update(lines_of(op))
             elif self.has(op.source):
                 self.node(op.source).becomes.append(self.node(op.result))
 

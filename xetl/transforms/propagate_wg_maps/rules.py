@@ -13,7 +13,7 @@ from typing import Any
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Operation, SSAValue
 
-from xetl.analysis.axes import defined_by
+from xetl.analysis.axes import defined_by, lines_of
 from xetl.analysis.control_flow import targets
 from xetl.dialects import traits, xetile
 from xetl.dialects.base import shape_of, vector_type
@@ -253,6 +253,21 @@ def _of_reduce(op: Any) -> Iterator[Relation]:
     yield Relation(op, 0, op.result, backward, forward, is_strict=False)
 
 
+def _of_lines(op: Any) -> Iterator[Relation]:
+    """A subgroup has all of the lines that get longer or shorter."""
+    source, result = shape_of(op.operands[0].type), shape_of(op.result.type)
+    dims = lines_of(op)
+
+    def backward(layout: Layout) -> Layout:
+        return with_data(layout, dims, [source[dim] for dim in dims])
+
+    def forward(layout: Layout) -> Layout:
+        return with_data(layout, dims, [result[dim] for dim in dims])
+
+    for index in range(len(op.operands)):
+        yield Relation(op, index, op.result, backward, forward)
+
+
 def _of_broadcast(op: Any) -> Iterator[Relation]:
     """The one element along a dimension is shared by all subgroups along it."""
     dims: tuple[int, ...] = op.dims
@@ -285,6 +300,8 @@ _OF_OPERATIONS: dict[type[Operation], _Rule] = {
     xetile.LoadTileOp: _of_load,
     xetile.InitTileOp: _of_same_place,
     xetile.UpdateTileOffsetOp: _of_same_place,
+    vector.ExtractStridedSliceOp: _of_lines,
+    vector.InterleaveOp: _of_lines,
     scf.ForOp: _of_control,
     scf.WhileOp: _of_control,
     scf.YieldOp: _of_control,

@@ -56,7 +56,7 @@ def _slice(ev: Evaluator, op: vector.ExtractStridedSliceOp, at: At) -> SSAValue:
     if at.axis != COLUMNS:
         return _one_by_one(ev, op.result, at)
     base, parts = left - left % step, list[SSAValue]()
-    last = -(-shape_of(op.source)[1] // lanes) * lanes - lanes
+    last = base + (shape_of(op.source)[1] - 1 - base) // lanes * lanes
     multiple = ev.multiple_of(at.col)
     for first in range(base, base + step * lanes, lanes):
         col = place(at.col, step, first)

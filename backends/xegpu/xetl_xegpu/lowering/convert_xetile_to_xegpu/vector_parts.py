@@ -249,6 +249,16 @@ def _shuffle(c: Converter, op: vector.ShuffleOp) -> None:
     give_built(c, op.result, find)
 
 
+def _interleave(c: Converter, op: vector.InterleaveOp) -> None:
+    sides = c.fragments(op.lhs), c.fragments(op.rhs)
+
+    def find(index: list[int]) -> Origin | SSAValue:
+        number, side = divmod(index[-1], 2)
+        return element_at(sides[side], [*index[:-1], number])
+
+    give_built(c, op.result, find)
+
+
 def _from_elements(c: Converter, op: vector.FromElementsOp) -> None:
     shape = vector_type(op.result).get_shape()
 
@@ -334,6 +344,7 @@ RULES: dict[type[Operation], Rule] = {
     vector.ExtractStridedSliceOp: _extract_slice,
     vector.InsertStridedSliceOp: _insert_slice,
     vector.ShuffleOp: _shuffle,
+    vector.InterleaveOp: _interleave,
     vector.FromElementsOp: _from_elements,
     vector.BitcastOp: _bitcast,
 }
