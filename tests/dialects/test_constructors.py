@@ -139,7 +139,7 @@ def test_every_class_is_named_after_its_operation() -> None:
             parts = op.name.partition(".")[2].replace(".", "_").split("_")
             expected = "".join(part.capitalize() for part in parts) + "Op"
             assert op.__name__ == expected
-    assert len(list(XeTile.operations)) == 20
+    assert len(list(XeTile.operations)) == 21
 
 
 def test_loops_infer_their_results() -> None:

@@ -229,6 +229,42 @@ func.func @f(%v: vector<4x8xi32>) {
   return
 }
 // -----
+// CHECK: a scan takes vectors of rank 2 and of one shape
+func.func @f(%v: vector<4x8xi8>, %w: vector<4x4xi8>) {
+  %r:2 = xetile.tile_associative_scan %v, %w {scan_dim = 1 : i64} : vector<4x8xi8>, vector<4x4xi8> {
+  ^bb0(%a: vector<4x8xi8>, %b: vector<4x4xi8>, %c: vector<4x8xi8>, %d: vector<4x4xi8>):
+    scf.yield %a, %b : vector<4x8xi8>, vector<4x4xi8>
+  }
+  return
+}
+// -----
+// CHECK: the dimension is 0 or 1, found 2
+func.func @f(%v: vector<4x8xi8>, %w: vector<4x8xf32>) {
+  %r:2 = xetile.tile_associative_scan %v, %w {scan_dim = 2 : i64} : vector<4x8xi8>, vector<4x8xf32> {
+  ^bb0(%a: vector<4x8xi8>, %b: vector<4x8xf32>, %c: vector<4x8xi8>, %d: vector<4x8xf32>):
+    scf.yield %a, %b : vector<4x8xi8>, vector<4x8xf32>
+  }
+  return
+}
+// -----
+// CHECK: the block takes the types of the sources twice
+func.func @f(%v: vector<4x8xi8>, %w: vector<4x8xf32>) {
+  %r:2 = xetile.tile_associative_scan %v, %w {scan_dim = 0 : i64} : vector<4x8xi8>, vector<4x8xf32> {
+  ^bb0(%a: vector<4x8xf32>, %b: vector<4x8xi8>, %c: vector<4x8xf32>, %d: vector<4x8xi8>):
+    scf.yield %b, %a : vector<4x8xi8>, vector<4x8xf32>
+  }
+  return
+}
+// -----
+// CHECK: the block yields the types of the sources
+func.func @f(%v: vector<4x8xi8>, %w: vector<4x8xf32>) {
+  %r:2 = xetile.tile_associative_scan %v, %w {scan_dim = 0 : i64} : vector<4x8xi8>, vector<4x8xf32> {
+  ^bb0(%a: vector<4x8xi8>, %b: vector<4x8xf32>, %c: vector<4x8xi8>, %d: vector<4x8xf32>):
+    scf.yield %a : vector<4x8xi8>
+  }
+  return
+}
+// -----
 // CHECK: there are 1 names for 0 values
 func.func @f() {
   xetile.breakpoint {names = ["i"]}

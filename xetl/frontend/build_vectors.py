@@ -5,19 +5,22 @@ A reduction keeps its dim as extent 1, which is dropped by a reshape.
 
 from __future__ import annotations
 
+import ast
+from dataclasses import replace
 from math import prod
 from typing import cast
 
 from xdsl.dialects.builtin import VectorType
-from xdsl.ir import Operation
+from xdsl.ir import Operation, Region
 
 from xetl.dialects import xetile
-from xetl.dialects.upstream import arith, vector
+from xetl.dialects.upstream import arith, scf, vector
 from xetl.errors import did_you_mean
 from xetl.frontend import arithmetic
-from xetl.frontend.arguments import Arg, Call, builds
+from xetl.frontend.arguments import Arg, Call, Given, builds
 from xetl.frontend.arrays import as_seen
 from xetl.frontend.build_tiles import mapped, maps_of
+from xetl.frontend.calls import call_value
 from xetl.frontend.casts import (
     broadcast,
     convert,
@@ -380,6 +383,25 @@ def _scan(call: Call) -> Vector:
     dim = call.axis("axis", len(value.shape)) + 2 - len(value.shape)
     scan = xetile.TileScanOp(value.ssa, kind=kind, scan_dims=(dim,))
     return Vector(ctx.emit(scan), value.shape, value.dtype)
+
+
+@builds("scan_by")
+def _scan_by(call: Call) -> Value:
+    ctx, values = call.ctx, items_of(call.value("values"))
+    assert values is not None
+    types = [value.ssa.type for value in values]
+    with ctx.into(types * 2) as block:
+        sides = [replace(v, ssa=each) for v, each in zip(values * 2, block.args)]
+        left, right = tuple(sides[: len(values)]), tuple(sides[len(values) :])
+        given = Given([Arg(left, call.node), Arg(right, call.node)], {})
+        assert isinstance(call.node, ast.Call)
+        combined = call_value(ctx, call.value("combine"), given, call.node)
+        ctx.add(scf.YieldOp(*(value.ssa for value in items_of(combined) or ())))
+    dim = call.constant_int("dim")
+    sources = [value.ssa for value in values]
+    scan = xetile.TileAssociativeScanOp(sources, Region(block), scan_dim=dim)
+    results = ctx.add(scan).results
+    return tuple(replace(v, ssa=each) for v, each in zip(values, results))
 
 
 @builds("tile_sort")

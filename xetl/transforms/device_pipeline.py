@@ -14,6 +14,7 @@ from xetl.transforms.choose_inner_blocks import ChooseInnerBlocksPass
 from xetl.transforms.cse import CSEPass
 from xetl.transforms.distribute_to_subgroups import DistributeToSubgroupsPass
 from xetl.transforms.drop_breakpoints import DropBreakpointsPass
+from xetl.transforms.expand_scans import ExpandScansPass
 from xetl.transforms.expand_small_floats import ExpandSmallFloatsPass
 from xetl.transforms.expand_sorts import ExpandSortsPass
 from xetl.transforms.fold_add_into_mma import FoldAddIntoMmaPass
@@ -44,6 +45,7 @@ def device_passes(
     return [
         DropBreakpointsPass(),
         InlineCallsPass(),
+        ExpandScansPass(),
         ExpandSortsPass(),
         ExpandSmallFloatsPass(device),
         NormalizeTilesPass(),

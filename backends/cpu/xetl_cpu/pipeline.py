@@ -16,7 +16,7 @@ from xetl.codegen.types import byte_width
 from xetl.dialects.base import constant_index, ints_of, is_vector, operations_in
 from xetl.dialects.kernel_attributes import SHARED, STORED, SUBGROUPS, TEXT
 from xetl.dialects.upstream import func, gpu, memref
-from xetl.dialects.xetile import TileMmaOp, TileType
+from xetl.dialects.xetile import TileAssociativeScanOp, TileMmaOp, TileType
 from xetl.dialects.xsmm import (
     DISPATCH,
     FUNCTIONS,
@@ -124,6 +124,7 @@ def passes(target: str) -> list[ModulePass]:
     """From the ``xetile`` stage to ``loops``."""
     return [
         LaterPass("inline-calls", having(func.CallOp)),
+        LaterPass("expand-scans", having(TileAssociativeScanOp)),
         LaterPass("expand-small-floats", _with_type(_is_small_float)),
         LaterPass("legalize-vectors", _is_text),
         _later("expand-text-forms", _is_text_or_hinted),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from xdsl.ir import Block, Region
 
 from xetl.dialects.base import ints_of
@@ -146,6 +147,39 @@ def _reduce(plan: Plan, op: Any) -> list[Step]:
     return made
 
 
+# Scans ------------------------------------------------------------------------------
+
+
+def _associative_scan(plan: Plan, op: Any) -> Step:
+    """In log2(n) steps: each combines with what twice as many came to before it.
+
+    Source: W. D. Hillis, G. L. Steele, Data Parallel Algorithms, CACM 29(12), 1986.
+    """
+    block, dim, extent = op.combine.block, op.dim, op.shape[op.dim]
+    enter = move(plan.slots(op.sources), plan.slots(op.results))
+    values, arguments = plan.slots(op.results), plan.slots(block.args)
+    combined, steps = plan.slots(op.combined), plan.steps(block)
+    numbers = np.arange(extent, dtype=np.int64)
+    along = numbers.reshape((-1, 1) if dim == 0 else (1, -1))
+
+    def run(frame: Frame) -> None:
+        enter(frame)
+        distance = 1
+        while distance < extent:
+            after = [frame[slot] for slot in values]
+            place = np.maximum(numbers - distance, 0)
+            before = [each.take(place, dim) for each in after]
+            for slot, each in zip(arguments, [*before, *after]):
+                frame[slot] = each
+            for step in steps:
+                step(frame)
+            for slot, new, old in zip(values, combined, after):
+                frame[slot] = np.where(along >= distance, frame[new], old)
+            distance *= 2
+
+    return run
+
+
 # Calls ------------------------------------------------------------------------------
 
 
@@ -176,4 +210,5 @@ BUILDERS: dict[str, Builder] = {
     "scf.index_switch": _index_switch,
     "scf.parallel": _parallel,
     "func.call": _call,
+    "xetile.tile_associative_scan": _associative_scan,
 }

@@ -22,16 +22,19 @@ from xdsl.dialects.builtin import (
     i32,
     i64,
 )
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     BaseAttr,
     operand_def,
     opt_operand_def,
     opt_prop_def,
     prop_def,
+    region_def,
     result_def,
+    var_operand_def,
+    var_result_def,
 )
-from xdsl.traits import Pure
+from xdsl.traits import Pure, RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
 from ...devices import PRODUCTS_OF_CODES
@@ -39,7 +42,7 @@ from ..base import Value, check, ints_of, type_of, vector_type
 from ..operation import Common, XetlOp
 from ..reduction_kinds import kind_attribute, kind_fits
 from ..traits import Reduces, Repeats, Scans, Transposes
-from ..type_rules import like
+from ..type_rules import like, like_all
 from ..upstream.elementwise import is_float
 from . import verifiers as verify
 from .attributes import LayoutAttr, WgMapAttr, WorkgroupMap, wg_map_of
@@ -266,6 +269,63 @@ class TileScanOp(
                 f"`{self.kind.data}` does not combine elements of {source.element_type}"
             )
         self.verify_maps()
+
+
+class TileAssociativeScanOp(
+    XetlOp, name="xetile.tile_associative_scan", traits=[RecursiveMemoryEffect()]
+):
+    """As `TileScanOp`, by a function: of several vectors of one shape, of any elements.
+
+    The block takes vectors of the sources' types twice, those before and those behind,
+    and yields what each pair of elements combines to; it may read what is outside.
+    In which order neighbours are combined is not specified.  It has no maps: what
+    devices run is `expand-scans`.  Source: Triton, `tt.scan`.
+    """
+
+    sources = var_operand_def(VectorType)
+    scan_dim = prop_def(IntegerAttr)
+    combine = region_def("single_block")
+    res = var_result_def(like_all("sources"))
+
+    assembly_format = "$sources attr-dict `:` type($sources) $combine"
+
+    @property
+    def dim(self) -> int:
+        """The dimension that is scanned."""
+        return self.scan_dim.value.data
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns of all vectors."""
+        rows, columns = vector_type(self.sources[0]).get_shape()
+        return rows, columns
+
+    @property
+    def combined(self) -> Sequence[SSAValue]:
+        """What the block yields."""
+        last = self.combine.block.last_op
+        return () if last is None else last.operands
+
+    def is_elementwise(self) -> bool:
+        """Whether the function computes each element of those at its place."""
+        ops = list(self.combine.block.ops)[:-1]
+        return all(
+            op.name.startswith(("arith.", "math.", "vector.fma", "vector.broadcast"))
+            or isinstance(op, TileBroadcastOp)
+            for op in ops
+        )
+
+    def verify_(self) -> None:
+        """Check ranks, shapes, the dimension, and what the block takes and yields."""
+        types = [each.type for each in self.sources]
+        shapes = {vector_type(each).get_shape() for each in self.sources}
+        if len(shapes) != 1 or len(next(iter(shapes))) != 2:
+            raise VerifyException("a scan takes vectors of rank 2 and of one shape")
+        check(self.dim in (0, 1), "the dimension is 0 or 1, found {}", self.dim)
+        taken = [each.type for each in self.combine.block.args]
+        check(taken == types * 2, "the block takes the types of the sources twice")
+        given = [each.type for each in self.combined]
+        check(given == types, "the block yields the types of the sources")
 
 
 class TileSortOp(ValueOp, name="xetile.tile_sort"):

@@ -6,13 +6,12 @@ from collections.abc import Callable
 from math import log2
 from typing import TYPE_CHECKING, Any
 
-from xetl.language.operation import composite
+from xetl.language.operation import composite, operation
 from xetl.language.ops.elementwise import where
 from xetl.language.ops.moves import (
     along,
     as_matrix,
     dim_of,
-    exchange,
     exchanged,
     flip,
     memory_for,
@@ -53,24 +52,10 @@ def _combined(combine: Combine, left: Vectors, right: Vectors) -> Vectors:
     return result
 
 
-@composite
-def _scanned(values: Vectors, dim: int, combine: Combine) -> Vectors:
-    """Scan matrices along a dim in log2(n) steps (Hillis and Steele, 1986)."""
-    extent = values[0].shape[dim]
-    at = along(extent, dim)
-    memories: tuple[Any, ...] = ()
-    for v in values:
-        memories = (*memories, memory_for(v))
-    for step in static_range(int(log2(next_power_of_2(extent)))):
-        distance = 2**step
-        before: Vectors = ()
-        for memory, v in zip(memories, values):
-            before = (*before, exchange(memory, v, at - distance, dim))
-        chosen: Vectors = ()
-        for old, new in zip(values, _combined(combine, before, values)):
-            chosen = (*chosen, where(at >= distance, new, old))
-        values = chosen
-    return values
+@operation
+def scan_by(values: Vectors, dim: int, combine: Combine) -> Vectors:
+    """`associative_scan` of matrices; ``combine`` is a function of two tuples."""
+    ...
 
 
 @composite
@@ -122,8 +107,12 @@ def associative_scan(
     """
     values = _listed(value)
     dim = dim_of(values[0], axis, "the values have rank")
+
+    def both(left: Vectors, right: Vectors) -> Vectors:
+        return _combined(combine, left, right)
+
     result: tuple[Any, ...] = ()
-    for v in _scanned(_as_matrices(values, axis, reverse), dim, combine):
+    for v in scan_by(_as_matrices(values, axis, reverse), dim, both):
         whole = reshape(v, values[0].shape)
         result = (*result, flip(whole, axis) if reverse else whole)
     return result if isinstance(value, tuple) else result[0]

@@ -1,0 +1,97 @@
+"""expand-scans: scans by a function go through shared memory in log2(n) steps.
+
+*What*: each ``xetile.tile_associative_scan`` becomes a loop, in whose step n elements
+are combined with what stands 2^n before them, by way of arrays in shared memory.
+*Why*: what follows splits work between subgroups, and knows stores, barriers, gathers.
+*Left alone*: everything else.  Without such operations nothing changes.
+
+before: %r:2 = xetile.tile_associative_scan %v, %w {scan_dim = 0} : ... { combine }
+after:  %m = memref.alloc() : memref<8x2xf32, 3 : i64>
+        %r:2 = scf.for %n = 0 to 3 iter_args(%a = %v, %b = %w) {
+          store_tile %a, ...; gpu.barrier; %before = load_gather ...; gpu.barrier
+          arith.select %far_enough, combine(%before, ..., %a, %b), %a ... }
+
+Source: W. D. Hillis, G. L. Steele, Data Parallel Algorithms, CACM 29(12), 1986.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import IndexType, ModuleOp, VectorType, i1, i8, i32
+from xdsl.ir import SSAValue
+from xdsl.rewriter import Rewriter
+
+from xetl.dialects import xetile
+from xetl.dialects.base import operations_in, shape_of, vector_type
+from xetl.dialects.upstream import arith, scf, vector
+from xetl.ir.builder import Builder, Pass, move_to_end
+from xetl.transforms.exchange import Exchange, spread
+
+
+@dataclass(frozen=True)
+class ExpandScansPass(Pass):
+    """See the module docstring.
+
+    Attributes:
+        elementwise: whether scans go, too, whose function works element by element.
+    """
+
+    elementwise: bool = True
+
+    def rewrite(self, op: ModuleOp) -> None:
+        """Rewrite ``op`` in place."""
+        for each in operations_in(op, xetile.TileAssociativeScanOp):
+            if self.elementwise or not each.is_elementwise():
+                alone = each.shape[each.dim] == 1
+                found = each.sources if alone else _expanded(each)
+                Rewriter.replace_op(each, [], list(found))
+
+
+def _expanded(op: xetile.TileAssociativeScanOp) -> Sequence[SSAValue]:
+    """The loop in front of ``op``; returns its results."""
+    build, shape, dim = Builder.before(op), op.shape, op.dim
+    kinds = [vector_type(each).element_type for each in op.sources]
+    memories = [Exchange(op, i8 if kind == i1 else kind, shape) for kind in kinds]
+    numbers, other = memories[0].line(dim), memories[0].line(1 - dim)
+    line = VectorType(i32, shape_of(numbers.type))
+    numbers = build.insert(arith.IndexCastOp(numbers, line))
+
+    loop = build.for_loop(0, (shape[dim] - 1).bit_length(), 1, op.sources)
+    step, *after = loop.body.block.args
+    body = Builder.at_end(loop.body.block, build.location)
+    distance = body.pure(arith.ShliOp, 1, step)
+    narrow = body.insert(arith.IndexCastOp(distance, i32))
+    far = body.insert(vector.BroadcastOp(narrow, line))
+    place = body.insert(arith.SubiOp(numbers, far))
+    place = body.insert(arith.MaxsiOp(place, body.constant(0, line)))
+    along = VectorType(IndexType(), shape_of(line))
+    place = body.insert(arith.IndexCastOp(place, along))
+    places = (other, place) if dim else (place, other)
+    before = [_moved(body, *each, places) for each in zip(memories, after)]
+
+    block = op.combine.block
+    for argument, value in zip(block.args, [*before, *after]):
+        argument.replace_all_uses_with(value)
+    move_to_end(list(block.ops)[:-1], loop.body.block)
+    is_behind = body.insert(arith.CmpiOp("sge", numbers, far))
+    chosen = spread(body, is_behind, shape)
+    pairs = zip(op.combined, after)
+    body.add(scf.YieldOp(*(body.insert(arith.SelectOp(chosen, *p)) for p in pairs)))
+    return loop.results
+
+
+def _moved(
+    build: Builder,
+    memory: Exchange,
+    value: SSAValue,
+    places: tuple[SSAValue, SSAValue],
+) -> SSAValue:
+    """The elements at ``places``; masks go as bytes, for memory has no single bits."""
+    type_ = value.type
+    if vector_type(value).element_type == i1:
+        value = build.insert(arith.ExtuiOp(value, VectorType(i8, memory.shape)))
+    memory.store(build, value)
+    (found,) = memory.gather(build, places)
+    return found if found.type == type_ else build.insert(arith.TrunciOp(found, type_))
