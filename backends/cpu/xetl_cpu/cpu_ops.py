@@ -41,6 +41,17 @@ class ViewAddressOp(XetlOp, name="cpu.view_address"):
     result = result_def(MemRefType)
 
 
+class HiddenOp(XetlOp, name="cpu.hidden", traits=[Pure()]):
+    """A number that LLVM is not to know: masks made of it stay masks of instructions.
+
+    Of a mask that it knows LLVM makes shuffles, and has anything in lanes that are not
+    chosen: what is computed of denormal numbers there takes 20 times as long.
+    """
+
+    number = operand_def(IndexType)
+    result = result_def(like("number"))
+
+
 class CompareAndSwapOp(XetlOp, name="cpu.compare_and_swap", traits=READS_AND_WRITES):
     """Write ``value`` where memory has the bits of ``expected``; gives the old one."""
 

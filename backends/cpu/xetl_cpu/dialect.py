@@ -53,6 +53,7 @@ from xetl_cpu.cpu_ops import BarrierOp as BarrierOp
 from xetl_cpu.cpu_ops import CompareAndSwapOp as CompareAndSwapOp
 from xetl_cpu.cpu_ops import ConstantMemoryOp as ConstantMemoryOp
 from xetl_cpu.cpu_ops import FibersOp as FibersOp
+from xetl_cpu.cpu_ops import HiddenOp as HiddenOp
 from xetl_cpu.cpu_ops import IsNewOp as IsNewOp
 from xetl_cpu.cpu_ops import LogOp as LogOp
 from xetl_cpu.cpu_ops import PackedMemoryOp as PackedMemoryOp

@@ -124,7 +124,8 @@ def passes(target: str) -> list[ModulePass]:
     """From the ``xetile`` stage to ``loops``."""
     return [
         LaterPass("inline-calls", having(func.CallOp)),
-        LaterPass("expand-scans", having(TileAssociativeScanOp)),
+        # Functions that do more than elements at a time.
+        LaterPass("expand-scans", having(TileAssociativeScanOp), (False,)),
         LaterPass("expand-small-floats", _with_type(_is_small_float)),
         LaterPass("legalize-vectors", _is_text),
         _later("expand-text-forms", _is_text_or_hinted),

@@ -45,6 +45,7 @@ from xetl_cpu.dialect import (
     CompareAndSwapOp,
     ConstantMemoryOp,
     FibersOp,
+    HiddenOp,
     LogOp,
     PackOp,
     SkinnyGemmOp,
@@ -197,6 +198,12 @@ def _view_address(em: KernelEmitter, op: ViewAddressOp) -> None:
     em.set(op.result, refine(view, type_))
 
 
+def _hidden(em: KernelEmitter, op: HiddenOp) -> None:
+    type_ = ll.FunctionType(I64, [I64])
+    numbers = [em.get(op.number)]
+    em.set(op.result, em.builder.asm(type_, "", "=r,0", numbers, side_effect=False))
+
+
 def _constant_memory(em: KernelEmitter, op: ConstantMemoryOp) -> None:
     """Data beside the code."""
     type_ = memref_type(op.result)
@@ -288,6 +295,7 @@ _TABLE: EmitTable = {
     memref_ops.AllocOp: _alloc,
     memref_ops.AllocaOp: _alloca,
     ViewAddressOp: _view_address,
+    HiddenOp: _hidden,
     ConstantMemoryOp: _constant_memory,
     LogOp: late("xetl_cpu.emit.log", "emit_log"),
     func.ReturnOp: _return,

@@ -334,6 +334,7 @@ _RULES: dict[type[Operation], Callable[[State, Any], None]] = {
     xetile.PrintOp: _sink(_log),
     xetile.AssertOp: _sink(_log),
     xetile.TileScanOp: _sink(_later("scans", "scan_tile")),
+    xetile.TileAssociativeScanOp: _sink(_later("scans", "scan_by_function")),
     xetile.TileSortOp: _sink(_later("sorting", "sort_tile")),
     xetile.AtomicRmwTileOp: _sink(_later("atomics", "atomic_rmw")),
     xetile.TileReduceOp: _sink(reduce_tile),

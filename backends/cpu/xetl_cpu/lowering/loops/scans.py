@@ -1,103 +1,229 @@
-"""``tile_scan``: running sums (or other combinations) along a dimension."""
+"""Scans: running sums along a dimension, or what a function makes of elements.
+
+Down the columns rows follow one another, and what they came to is a row in scratch.
+Along a row vectors do: each by itself, then with what all before it came to.  What is
+carried waits for one operation a vector only: the total of a vector does not depend on
+those before it.  Source: W. D. Hillis, G. L. Steele, Data Parallel Algorithms, CACM
+29(12), 1986.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from xdsl.dialects.builtin import VectorType
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
-from xetl.dialects.upstream import memref, vector
-from xetl.dialects.xetile import TileScanOp
-from xetl.ir.builder import Builder
+from xetl.dialects.base import is_vector, vector_type
+from xetl.dialects.upstream import arith, vector
+from xetl.dialects.xetile import TileAssociativeScanOp, TileScanOp
+from xetl.ir.builder import Builder, move_before
+from xetl.records import record
 from xetl.transforms.diagnostics import remark
+from xetl_cpu.dialect import HiddenOp
 from xetl_cpu.lowering.loops.chunks import chunk_at, over_chunks, put
 from xetl_cpu.lowering.loops.evaluator import Evaluator, constant_op
-from xetl_cpu.lowering.loops.materialization import materialize
-from xetl_cpu.lowering.loops.nest import COLUMNS, At
+from xetl_cpu.lowering.loops.nest import COLUMNS, At, lane_mask
 from xetl_cpu.lowering.loops.reductions import Combine
 from xetl_cpu.lowering.loops.state import Buffer, State, element_of, shape_of
 from xetl_cpu.lowering.loops.stores import write
 
+Values = Sequence[SSAValue]
+
+
+@record()
+class _Scan:
+    """What is scanned, and how.
+
+    Attributes:
+        sources, results: as many of each.
+        elements: the types of what is carried.
+        apply: what values before and those behind come to, at a place.
+        narrow: what is carried as a result holds it.
+        begins: what each scan begins with.
+        is_neutral: whether nothing is changed by that; else it is not combined.
+        needed: which of the values before are read, to compute results that are.
+    """
+
+    op: Operation
+    sources: Values
+    results: Values
+    elements: Sequence[Attribute]
+    apply: Callable[[Evaluator, At, Values, Values], Values]
+    widen: Callable[[Builder, SSAValue], SSAValue]
+    narrow: Callable[[Builder, SSAValue], SSAValue]
+    begins: Sequence[float]
+    is_neutral: bool
+    needed: set[int]
+
+    def load(self, ev: Evaluator, at: At) -> list[SSAValue]:
+        """Elements of the sources."""
+        build = ev.nest.places[2]
+        return [self.widen(build, ev.eval(source, at)) for source in self.sources]
+
+    def moved(
+        self, build: Builder, step: int, begins: Values, values: Values
+    ) -> list[SSAValue]:
+        """What stands so many lanes before each; nothing does before the first ones."""
+        found, (lanes,) = list[SSAValue](), vector_type(values[0]).get_shape()
+        for begin, value in zip(begins, values):
+            before = begin if self.is_neutral else value
+            mask = [lanes + n - step if n >= step else n for n in range(lanes)]
+            found.append(build.insert(vector.ShuffleOp(before, value, mask=mask)))
+        return found
+
+    def joined(
+        self, ev: Evaluator, at: At, first: SSAValue, before: Values, values: Values
+    ) -> list[SSAValue]:
+        """Values combined with those before; alone where ``first`` holds."""
+        found = self.apply(ev, at, before, values)
+        if self.is_neutral:
+            return list(found)
+        pairs, build = zip(values, found), ev.nest.places[2]
+        return [build.insert(arith.SelectOp(first, *pair)) for pair in pairs]
+
+    def put(self, ev: Evaluator, values: Values, to: Sequence[Buffer], at: At) -> None:
+        """Elements of the results that are read."""
+        build = ev.nest.places[2]
+        for result, value, buffer in zip(self.results, values, to):
+            if list(result.uses):
+                put(ev, self.narrow(build, value), buffer, at)
+
 
 def scan_tile(state: State, op: TileScanOp) -> None:
-    """Down the columns a row at a time; along a row a vector at a time."""
-    result = state.allocate(shape_of(op.source), element_of(op.result))
+    """By kind; narrow floats are carried as wide as they are summed."""
     combine = Combine(op.kind.data, element_of(op.source))
-    rows, cols = shape_of(op.source)
-    way = f"along rows, in vectors of {state.lanes}" if op.dim == 1 else "row by row"
+
+    def apply(ev: Evaluator, at: At, before: Values, values: Values) -> Values:
+        return [combine.apply(ev.nest.places[2], *before, *values)]
+
+    values, how = ([op.source], [op.result]), (combine.widen, combine.narrow_back)
+    begins = [combine.identity()]
+    scan = _Scan(op, *values, [combine.element], apply, *how, begins, True, {0})
+    _lower(state, scan, op.dim)
+
+
+def scan_by_function(state: State, op: TileAssociativeScanOp) -> None:
+    """By a function, which is evaluated for a vector of elements of each value."""
+    arguments, sources = op.combine.block.args, op.sources
+    numbers = [each for each in op.combine.block.ops if _makes_number(each)]
+    move_before(numbers, op)
+    elements = [element_of(source) for source in sources]
+
+    def apply(ev: Evaluator, at: At, before: Values, values: Values) -> Values:
+        given = zip(arguments, [*before, *values])
+        inside = replace(ev, memo={(id(each), at.key()): have for each, have in given})
+        return [inside.eval(value, at) for value in op.combined]
+
+    def same(_: Builder, value: SSAValue) -> SSAValue:
+        return value
+
+    begins, needed = [0.0] * len(elements), _needed(op)
+    how = elements, apply, same, same, begins
+    _lower(state, _Scan(op, sources, op.res, *how, False, needed), op.dim)
+
+
+def _makes_number(op: Operation) -> bool:
+    """Of numbers, for a function that works element by element takes no elements."""
+    return bool(op.results) and not is_vector(op.results[0].type)
+
+
+def _needed(op: TileAssociativeScanOp) -> set[int]:
+    found = {n for n, result in enumerate(op.res) if list(result.uses)}
+    while True:
+        reads = _reads([op.combined[n] for n in found])
+        more = {n for n in range(len(op.res)) if op.combine.block.args[n] in reads}
+        if more <= found:
+            return found
+        found |= more
+
+
+def _reads(values: Values) -> set[SSAValue]:
+    """The values, and all that they are computed of."""
+    waiting, seen = list(values), set[SSAValue]()
+    while waiting:
+        value = waiting.pop()
+        if value not in seen and isinstance(value.owner, Operation):
+            waiting += value.owner.operands
+        seen.add(value)
+    return seen
+
+
+def _lower(state: State, scan: _Scan, dim: int) -> None:
+    op, (rows, cols) = scan.op, shape_of(scan.sources[0])
+    to = [state.allocate((rows, cols), element_of(each)) for each in scan.results]
+    is_row = dim == 1 or cols == 1
+    way = f"along rows, in vectors of {state.lanes}" if is_row else "row by row"
     remark(op, "loop", f"a pass over {rows} x {cols} elements, {way}")
-    if op.dim == 1 and result.is_column:
-        write(state, op.source, result, op)
-    elif op.dim == 1:
-        _along_rows(state, op, result, combine)
+    if (rows, cols)[dim] == 1:
+        for source, buffer in zip(scan.sources, to):
+            write(state, source, buffer, op)
+    elif is_row:
+        _along_rows(state, scan, to, (rows, cols) if dim == 1 else (1, rows))
     else:
-        materialize(state, op.source, op)
-        _down_columns(state, op, result, combine)
-    state.buffers[op.result] = result
+        _down_columns(state, scan, to, (rows, cols))
+    state.buffers.update(zip(scan.results, to))
 
 
-def _along_rows(state: State, op: TileScanOp, to: Buffer, combine: Combine) -> None:
-    """Each vector by itself, then what all before it came to.
-
-    What is carried waits for one operation a vector only: the total of a vector does
-    not depend on those before it. Source: W. D. Hillis, G. L. Steele, Data Parallel
-    Algorithms, CACM 29(12), 1986.
-    """
+def _along_rows(
+    state: State, scan: _Scan, to: Sequence[Buffer], extents: tuple[int, int]
+) -> None:
+    """A column is a row whose elements lie one below the other."""
     lanes = state.lanes
-    neutral = constant_op(combine.element, combine.identity(), lanes)
-    first = Builder.before(op).insert(neutral)
+    build, pairs = Builder.before(scan.op), zip(scan.elements, scan.begins)
+    begins = [build.insert(constant_op(*pair, lanes)) for pair in pairs]
 
-    def body(ev: Evaluator, carried: Sequence[SSAValue]) -> list[SSAValue]:
+    def body(ev: Evaluator, carried: Values) -> list[SSAValue]:
         build, at = ev.nest.places[2], chunk_at(ev)
-        value = combine.widen(build, ev.eval(op.source, at))
-        step = 1
-        while step < lanes:
-            before = [n if n < step else lanes + n - step for n in range(lanes)]
-            shifted = build.insert(vector.ShuffleOp(first, value, mask=before))
-            value = combine.apply(build, shifted, value)
+        at = at.transposed() if to[0].is_column else at
+        values, step = scan.load(ev, at), 1
+        while step < min(lanes, extents[1]):
+            before = scan.moved(build, step, begins, values)
+            hidden = ev.nest.places[0].insert(HiddenOp(ev.nest.places[0].index(step)))
+            few = lane_mask(ev.nest.places[0], hidden, lanes)
+            values = scan.joined(ev, at, few, before, values)
             step *= 2
-        total = build.insert(vector.ShuffleOp(value, value, mask=[lanes - 1] * lanes))
-        result = combine.apply(build, carried[0], value)
-        put(ev, combine.narrow_back(build, result), to, at)
-        return [combine.apply(build, carried[0], total)]
+        last = [lanes - 1] * lanes
+        totals = [build.insert(vector.ShuffleOp(v, v, mask=last)) for v in values]
+        first = build.compare("eq", ev.nest.inner, 0)
+        scan.put(ev, scan.joined(ev, at, first, carried, values), to, at)
+        return scan.joined(ev, at, first, carried, totals)
 
-    over_chunks(state, op, shape_of(op.source), body, inits=[first])
+    over_chunks(state, scan.op, extents, body, inits=begins, each=len(begins))
 
 
-def _down_columns(state: State, op: TileScanOp, to: Buffer, combine: Combine) -> None:
+def _down_columns(
+    state: State, scan: _Scan, to: Sequence[Buffer], shape: tuple[int, int]
+) -> None:
     """The running row is kept as wide as it is summed; each row is a rounded copy."""
-    rows, cols = shape_of(op.source)
-    partial = state.allocate((1, max(cols, 2)), combine.element)
-    type_ = VectorType(combine.element, [state.lanes])
+    rows, cols = shape
+    partial = {n: state.allocate((1, cols), scan.elements[n]) for n in scan.needed}
 
     def at_partial(ev: Evaluator) -> At:
         return At(0, ev.nest.inner, COLUMNS, state.lanes)
 
-    def fill(ev: Evaluator, _: Sequence[SSAValue]) -> list[SSAValue]:
-        value = ev.constant(combine.element, combine.identity(), state.lanes)
-        put(ev, value, partial, at_partial(ev))
+    def fill(ev: Evaluator, _: Values) -> list[SSAValue]:
+        for n, buffer in partial.items():
+            value = ev.constant(scan.elements[n], scan.begins[n], state.lanes)
+            put(ev, value, buffer, at_partial(ev))
         return []
 
-    def add(ev: Evaluator, _: Sequence[SSAValue]) -> list[SSAValue]:
-        build = ev.nest.places[2]
-        value = combine.widen(build, ev.eval(op.source, chunk_at(ev)))
+    def add(ev: Evaluator, _: Values) -> list[SSAValue]:
+        build, at = ev.nest.places[2], chunk_at(ev)
+        values = scan.load(ev, at)
+        before = list(values)
         indices = [build.index(0), build.index(ev.nest.inner)]
-        have = build.insert(vector.LoadOp(partial.memref, indices, type_))
-        total = combine.apply(build, have, value)
-        put(ev, total, partial, at_partial(ev))
-        _put_row(ev, combine.narrow_back(build, total), to)
+        for n, buffer in partial.items():
+            type_ = VectorType(scan.elements[n], [state.lanes])
+            load = vector.LoadOp(buffer.memref, indices, type_)
+            before[n] = build.insert(load)
+        first = ev.nest.places[1].compare("eq", ev.nest.outer, 0)
+        found = scan.joined(ev, at, first, before, values)
+        for n, buffer in partial.items():
+            put(ev, found[n], buffer, at_partial(ev))
+        scan.put(ev, found, to, at)
         return []
 
-    over_chunks(state, op, (1, cols), fill)
-    over_chunks(state, op, (rows, cols), add)
-
-
-def _put_row(ev: Evaluator, value: SSAValue, to: Buffer) -> None:
-    """A chunk of a row; of a single column its one element."""
-    if not to.is_column:
-        put(ev, value, to, chunk_at(ev))
-        return
-    build = ev.nest.places[2]
-    element = build.insert(vector.ExtractOp(value, [0]))
-    build.add(memref.StoreOp(element, to.memref, [build.index(ev.nest.outer)]))
+    over_chunks(state, scan.op, (1, cols), fill)
+    over_chunks(state, scan.op, (rows, cols), add)
