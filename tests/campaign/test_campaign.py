@@ -52,6 +52,7 @@ WRITTEN = {
     "orders": r"xetile\.(sort|topk)",
     "indices that sort": r"xetile\.argsort",
     "functions of scans": "associative_scan",
+    "scans of pairs": r"associative_scan\(\(",
     "a far prefetch": r"prefetch_tile\(.*(1000000|<< 3)",
     "a far load": r"load_tile\(.*(1000000|<< 3)",
     "a far store": r"store_tile\(.*(1000000|<< 3)",

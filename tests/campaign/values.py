@@ -343,6 +343,12 @@ class Values(Writer):
             whole = word == "associative_scan" or not left
             if whole and word == "reduce":
                 return
+            if word == "associative_scan" and self.random.random() < 0.5:
+                last = "(m | n, xetile.where(n, q, p))"
+                text = (
+                    f"xetile.associative_scan(({name} > 2, {name}), {dim},"
+                    f" lambda m, p, n, q: {last})[1]"
+                )
             self.define(text, a.shape if whole else left, a.dtype)
         else:
             scan = self.random.choice(("cummax", "cummin", "cumsum"))

@@ -1,7 +1,7 @@
 """Shared memory that the elements of a matrix go through to other places.
 
-`expand-sorts` writes it: what follows splits work between subgroups, and knows
-stores, barriers and gathers.
+`expand-sorts` and `expand-scans` write it: what follows splits work between subgroups,
+and knows stores, barriers and gathers.
 """
 
 from __future__ import annotations
