@@ -300,6 +300,26 @@ def test_tasks_are_as_wide_as_caches_and_pages_allow(rows, shape, chunk):
     assert rows > 32 or n * 2 == 4096
 
 
+@pytest.mark.parametrize(("k", "cols"), [(40, 1100), (600, 513), (1030, 1056)])
+def test_what_a_program_packs_stays_in_a_quarter_of_l2(amx, k, cols):
+    """Whatever the width of the task that A is copied for."""
+    rng, rows = np.random.default_rng(0), 40
+    a, b = (bytes_or_small(rng, BF16, *shape) for shape in ((rows, k), (k, cols)))
+    expected = a.astype("f4") @ b.astype("f4")
+    assert np.array_equal(run(amx, a, b, np.float32), expected)
+    c = np.zeros((rows, cols), np.float32)
+    text = gemm.ir("loops", a, b, c, **TILES, target="amx")
+    copies, packs = (text.count(f'operand = "{name}"') for name in "ab")
+    assert (copies, packs) == (1, 3)  # of B: for a launch, for a thread, by a program
+    (size,) = re.findall(r"alloca\(\) : memref<(\d+)xbf16>", text)
+    assert int(size) * 2 == find_target("amx").machine.l2.size // 4
+    chunk = re.search(r"chunk = (\d+),", text)
+    assert chunk is not None
+    columns = int(size) // int(chunk[1])
+    assert re.search(rf"constant {columns} : index\n.*arith.select", text)
+    assert text.index('operand = "a"') < text.rindex('operand = "b"')
+
+
 def test_a_result_as_large_as_l2_goes_past_the_caches():
     a = np.zeros((64, 64), BF16)
     c = np.zeros((64, 64), np.float32)

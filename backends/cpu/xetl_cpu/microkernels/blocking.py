@@ -201,6 +201,15 @@ class Blocking:
         """The same of tiles times columns, if these are few: B stays in half of L2."""
         return 16 * self.run * self.nr
 
+    @property
+    def packed_columns(self) -> int:
+        """Of B that a program packs at once on tiles: as much as of A is in a block.
+
+        They stay in a quarter of L2 until all rows have met them.
+        """
+        columns = self.mc * self.run // self.chunk
+        return max(columns // self.nr, 1) * self.nr
+
     def copied_row(self, k: int) -> int:
         """Elements from one row of a copy of A to the next, for ``k`` elements each.
 

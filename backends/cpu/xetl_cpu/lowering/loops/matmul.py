@@ -15,9 +15,8 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
-from xetl.dialects.base import Index
+from xetl.dialects.base import Index, memref_type
 from xetl.dialects.upstream import arith, memref, scf, vector
-from xetl.dialects.xetile import TileType
 from xetl.ir.builder import Builder
 from xetl.records import record
 from xetl_cpu.dialect import (
@@ -29,8 +28,8 @@ from xetl_cpu.dialect import (
     pack,
 )
 from xetl_cpu.lowering.loops.direct_stores import take_store
+from xetl_cpu.lowering.loops.factors import factor_of, may_stay
 from xetl_cpu.lowering.loops.few_panels import of_few_panels
-from xetl_cpu.lowering.loops.materialization import materialize
 from xetl_cpu.lowering.loops.plain_products import (
     all_exist,
     may_stream,
@@ -40,7 +39,6 @@ from xetl_cpu.lowering.loops.plain_products import (
 from xetl_cpu.lowering.loops.state import (
     Buffer,
     Factor,
-    Matrix,
     State,
     TileAt,
     reinterpret,
@@ -77,8 +75,8 @@ def lower_brgemm(state: State, op: BrgemmTileOp) -> None:
     is_new = starts or is_cleared
     result = accumulator(state, op) if is_new else _start(state, op)
     build = Builder.before(op)
-    a = _factor(state, op, op.a, op.trans_a is not None, build)
-    b = _factor(state, op, op.b, op.trans_b is not None, build)
+    a = factor_of(state, op, op.a, op.trans_a is not None, build)
+    b = factor_of(state, op, op.b, op.trans_b is not None, build)
     total = depth if op.count is None else build.times(op.count, depth)
     # Where both operands are padding, the products are 0 * 0.
     k = build.minimum(total, build.maximum(a.cols, b.rows))
@@ -185,7 +183,7 @@ class _Product:
     def _most(self, build: Builder) -> Index:
         """How long a chunk is: what the program packs has to stay in its cache."""
         op, blocking, k = self.op, self.blocking, self.extents[1]
-        if op.packed is None or not _may_stay(blocking, self.a):
+        if op.packed is None or not may_stay(blocking, self.a):
             return blocking.chunk
         most = _run(build, blocking, k)
         if blocking.uses_tiles:
@@ -208,16 +206,6 @@ def _starts_itself(op: BrgemmTileOp, blocking: Blocking) -> bool:
     """Whether the first chunk of k need not find zeros to add to."""
     streams = blocking.is_skinny or blocking.is_low
     return op.acc is None and not blocking.is_called and not streams
-
-
-def _may_stay(blocking: Blocking, a: Factor) -> bool:
-    """Rows are contiguous and already of the type that is computed with.
-
-    A library's kernels are made for one distance of rows, which only copies have.
-    """
-    if blocking.is_called or blocking.dtype != blocking.compute:
-        return False
-    return a.matrix.is_contiguous()
 
 
 def _start(state: State, op: BrgemmTileOp) -> Buffer:
@@ -259,32 +247,6 @@ def _clamped(build: Builder, wanted: SSAValue | None, extent: int) -> Index:
     return build.maximum(build.minimum(wanted, extent), 0)
 
 
-def _factor(
-    state: State, op: BrgemmTileOp, value: SSAValue, transposed: bool, build: Builder
-) -> Factor:
-    """Where an operand is in memory; a value is computed into scratch first."""
-    if isinstance(value.type, TileType):
-        tile = state.tiles[value]
-        assert isinstance(tile, TileAt)
-        tile = tile.transposed() if transposed else tile
-        rows = build.maximum(build.minus(tile.matrix.rows, tile.row), 0)
-        cols = build.maximum(build.minus(tile.matrix.cols, tile.col), 0)
-        return Factor(tile.matrix, tile.row, tile.col, rows, cols)
-    buffer = materialize(state, value, op)
-    return _buffer_factor(buffer, transposed, build)
-
-
-def _buffer_factor(buffer: Buffer, transposed: bool, build: Builder) -> Factor:
-    rows, cols = buffer.shape
-    base = buffer.memref
-    if buffer.is_column:
-        base = reinterpret(build, base, 0, (rows, 1), (1, 1))
-    matrix = Matrix(base, rows, cols)
-    if transposed:
-        matrix, rows, cols = matrix.transposed(), cols, rows
-    return Factor(matrix, 0, 0, rows, cols)
-
-
 @record()
 class _Chunk(_Product):
     """One chunk of k: its packing and its block GEMM.
@@ -303,9 +265,54 @@ class _Chunk(_Product):
     is_own: SSAValue | None
 
     def multiply(self) -> None:
-        """The block GEMM, on A in place where its memory allows, else on a copy."""
+        """On A in place where its memory allows, else on a copy.
+
+        What a program packs of B for tiles has to stay in its cache until the strips
+        meet it, whatever the width of the task that A is copied for: some columns
+        after the others.
+        """
+        place, most = self._place_of_a(), self._columns_at_once()
+        if most is None:
+            self._multiply_columns(place)
+            return
+        loop = self.build.for_loop(0, self.extents[2], most)
+        inner = Builder.at_end(loop.body.block)
+        some = self._columns_from(inner, loop.body.block.args[0], most)
+        some._multiply_columns(place)
+        inner.add(scf.YieldOp())
+
+    def _columns_at_once(self) -> Index | None:
+        """How many columns are packed and multiplied at once; None: all."""
+        build, blocking, (_, _, cols) = self.build, self.blocking, self.extents
+        most = blocking.packed_columns
+        if self.is_own is None or not blocking.uses_tiles or blocking.block_n <= most:
+            return None
+        if self.op.packed is None:
+            return most
+        return build.maximum(build.select(self.is_own, most, cols), 1)
+
+    def _columns_from(self, build: Builder, first: SSAValue, most: Index) -> _Chunk:
+        """The product of at most so many columns."""
+        b, to, (rows, k, cols) = self.b, self.to, self.extents
+        left = build.maximum(build.minus(b.cols, first), 0)
+        b = replace(b, col=build.plus(b.col, first), cols=left)
+        base = self.result.memref
+        start, _ = view_of(base, build)
+        skip: Index = first
+        if to is not None:  # sums lie panel after panel
+            to = replace(to, col=build.plus(to.col, first))
+            skip = build.times(first, self.blocking.rows_padded)
+        shape, ldc = memref_type(base).get_shape(), self.blocking.ldc
+        start = build.plus(start, skip)
+        base = reinterpret(build, base, start, (shape[0], shape[1]), (ldc, 1))
+        extents = (rows, k, build.minimum(build.minus(cols, first), most))
+        result = replace(self.result, memref=base)
+        return replace(self, build=build, b=b, to=to, extents=extents, result=result)
+
+    def _multiply_columns(self, place: Sequence[SSAValue]) -> None:
+        """The block GEMM of panels; ``place``: where A is."""
         build, (rows, _, cols) = self.build, self.extents
-        panels, place = self._panels(), self._place_of_a()
+        panels = self._panels()
         extents = map(build.index, (rows, self._padded_length(build)))
         blocks = build.index(build.ceil_divided(cols, self.blocking.nr))
         gemm = BlockGemmOp(
@@ -362,7 +369,10 @@ class _Chunk(_Product):
         """In per-thread scratch."""
         b, blocking = self.b, self.blocking
         stride = blocking.panel_elements(blocking.chunk)
-        to = self._scratch(blocking.panels * stride)
+        panels = blocking.panels
+        if blocking.uses_tiles:
+            panels = min(panels, blocking.packed_columns // blocking.nr)
+        to = self._scratch(panels * stride)
         first = build.plus(b.row, self.at)
         extents = (self._padded_length(build), self.extents[2])
         numbers = (first, b.col, self._valid(b.rows), b.cols, *extents)
@@ -383,7 +393,7 @@ class _Chunk(_Product):
     def _place_of_a(self) -> Sequence[SSAValue]:
         """Where this chunk of A begins: memory, row, column."""
         blocking = self.blocking
-        if not _may_stay(blocking, self.a):
+        if not may_stay(blocking, self.a):
             return self._copy_a(self.build)
         element, layout = element_attribute(blocking.compute), [None, 1]
         type_ = MemRefType(

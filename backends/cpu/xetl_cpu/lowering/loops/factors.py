@@ -1,0 +1,55 @@
+"""Where the operands of a product are: in memory, or in scratch where computed."""
+
+from __future__ import annotations
+
+from xdsl.ir import SSAValue
+
+from xetl.dialects.xetile import TileType
+from xetl.ir.builder import Builder
+from xetl_cpu.dialect import BrgemmTileOp
+from xetl_cpu.lowering.loops.materialization import materialize
+from xetl_cpu.lowering.loops.state import (
+    Buffer,
+    Factor,
+    Matrix,
+    State,
+    TileAt,
+    reinterpret,
+)
+from xetl_cpu.microkernels.blocking import Blocking
+
+
+def factor_of(
+    state: State, op: BrgemmTileOp, value: SSAValue, transposed: bool, build: Builder
+) -> Factor:
+    """Where an operand is in memory; a value is computed into scratch first."""
+    if isinstance(value.type, TileType):
+        tile = state.tiles[value]
+        assert isinstance(tile, TileAt)
+        tile = tile.transposed() if transposed else tile
+        rows = build.maximum(build.minus(tile.matrix.rows, tile.row), 0)
+        cols = build.maximum(build.minus(tile.matrix.cols, tile.col), 0)
+        return Factor(tile.matrix, tile.row, tile.col, rows, cols)
+    buffer = materialize(state, value, op)
+    return _buffer_factor(buffer, transposed, build)
+
+
+def _buffer_factor(buffer: Buffer, transposed: bool, build: Builder) -> Factor:
+    rows, cols = buffer.shape
+    base = buffer.memref
+    if buffer.is_column:
+        base = reinterpret(build, base, 0, (rows, 1), (1, 1))
+    matrix = Matrix(base, rows, cols)
+    if transposed:
+        matrix, rows, cols = matrix.transposed(), cols, rows
+    return Factor(matrix, 0, 0, rows, cols)
+
+
+def may_stay(blocking: Blocking, a: Factor) -> bool:
+    """Rows are contiguous and already of the type that is computed with.
+
+    A library's kernels are made for one distance of rows, which only copies have.
+    """
+    if blocking.is_called or blocking.dtype != blocking.compute:
+        return False
+    return a.matrix.is_contiguous()
