@@ -36,6 +36,7 @@ from xetl_cpu.lowering.loops import evaluate as evaluate  # enters its rules
 from xetl_cpu.lowering.loops import moves as moves  # the same
 from xetl_cpu.lowering.loops.carried import adjacent_dims
 from xetl_cpu.lowering.loops.control import lower_for, lower_if, lower_while
+from xetl_cpu.lowering.loops.kept_copies import products_of_one_a
 from xetl_cpu.lowering.loops.materialization import (
     materialize,
     materialize_cast,
@@ -79,7 +80,8 @@ class ConvertXetileToLoopsPass(Pass):
         for loop in operations_in(op, scf.ParallelOp):
             body = loop.body.block
             lanes, adjacent = lanes_of(body, machine), adjacent_dims(loop)
-            state = State(machine, body, lanes, adjacent=adjacent)
+            of_one_a = products_of_one_a(loop)
+            state = State(machine, body, lanes, adjacent=adjacent, of_one_a=of_one_a)
             lower_block(state, body)
             tell_passes(state)
             for dead in reversed(state.dead):

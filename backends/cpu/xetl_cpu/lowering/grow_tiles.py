@@ -46,6 +46,9 @@ tile is of the most there may be, and ends earlier. The columns that are read ar
 width. Where a program's place is ``%x % %tiles``, a task has a power of two of programs
 that divides ``%tiles`` and the grid, and is at ``%t % (%tiles / %some)``.
 
+Sums of products that are computed with stand in memory: with AMX, tasks go through
+their columns in trips (`trips.py`).
+
 Before: ``plan-gemm``, whose numbers are then those of the task.  Left alone: programs
 that do anything else than computing each column (or row) of their tiles from the same
 ones of others, or that have other loops; rows of tiles of few rows (their plans are
@@ -73,6 +76,7 @@ from xetl.transforms.diagnostics import remark
 from xetl_cpu.dialect import BrgemmTileOp, ThreadCountOp, element_name
 from xetl_cpu.lowering.slices import Slices, shape_of, spread
 from xetl_cpu.lowering.tiles import is_non_negative, way_to_store
+from xetl_cpu.lowering.trips import Place, go_in_trips, may_go_in_trips
 from xetl_cpu.machine import PAGE
 from xetl_cpu.microkernels.arithmetic import Arithmetic, choose_arithmetic
 from xetl_cpu.microkernels.blocking import AMX_TILE, LOW_ROWS, SKINNY_ROWS
@@ -103,6 +107,9 @@ but 197 x 768 x 3072, whose six tasks are not alike, 1756 and 1439)."""
 
 _LOW_COLUMNS, _LOW_TASKS = 512, 4
 """Of few rows that stream B, if so much of C stays in L1: memory nearly bounds them."""
+
+_STRIP = 2 * AMX_TILE
+"""Columns of a panel on tiles."""
 
 _SUM_BYTES = 4
 """Of an element of a product."""
@@ -193,37 +200,47 @@ class _Task(NamedTuple):
         most: programs of a task.
         tasks: at least, for each of several threads.
         is_wide: whether matrices may well be narrower; then the task is as they are.
+        piece: programs whose tiles become one, if a task has several such.
     """
 
     most: int
     tasks: int
     is_wide: bool = False
+    piece: int = 0
 
 
 def _make_tasks(loop: scf.ParallelOp, target: Target) -> None:
     """Along the columns of products, then along the rows."""
-    most = 1
+    most, places = 1, list[tuple[Place, int]]()
     for dim in (-1, -2):
         computed = {each.place: each for each in remainders(loop)}
         for number in (*loop.body.block.args, *computed):
             slices = _follow(loop, number)
             if slices is None or {*slices.products.values()} != {dim} or slices.loops:
                 continue
-            how = _task(slices, dim, target)
+            may = number not in computed and may_go_in_trips(loop, slices.starts)
+            how = _task(slices, dim, target, may)
             if how.most > 1:
                 most *= how.most
-                slices.grow(how.most)
+                slices.grow(how.piece or how.most)
                 some = _share(loop, how, number)
                 if number in computed:
                     some = divide_grid(loop, computed[number], some, how.most)
-                spread(loop, number, slices, some)
+                place = spread(loop, number, slices, some)
+                if 0 < how.piece < how.most:
+                    places.append((place, how.piece * slices.extent))
+    for place, columns in places:
+        go_in_trips(loop, place, columns)
     for product in operations_in(loop, BrgemmTileOp) if most > 1 else ():
         text = f"up to {most} programs run as one, with a larger tile"
         remark(product, "programs", text)
 
 
-def _task(slices: Slices, dim: int, target: Target) -> _Task:
-    """What all products agree on; what is computed of them takes a quarter of L2."""
+def _task(slices: Slices, dim: int, target: Target, may_go: bool) -> _Task:
+    """What all products agree on; what is computed of them takes a quarter of L2.
+
+    ``may_go``: whether a task may do its columns in trips, and a trip takes that.
+    """
     products = [*slices.products]
     rule = _of_columns if dim == -1 else _of_rows
     task = min(rule(product, target) for product in products)
@@ -231,6 +248,12 @@ def _task(slices: Slices, dim: int, target: Target) -> _Task:
         return task
     elements = sum(prod(shape_of(each.result.type)) for each in products)
     fitting = target.machine.l2.size // 4 // _SUM_BYTES // elements
+    rows = min(each.shape()[0] for each in products)
+    on_tiles = all(_on_tiles(each, target) for each in products)
+    piece = max(1, min(fitting // max(1, _ROWS // rows), task.most))
+    is_whole = piece * slices.extent % _STRIP == 0
+    if dim == -1 and may_go and on_tiles and rows > AMX_TILE and is_whole:
+        return task._replace(piece=piece)
     return task._replace(most=min(task.most, fitting))
 
 

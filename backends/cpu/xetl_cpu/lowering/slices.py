@@ -29,6 +29,7 @@ from xetl.dialects.upstream import arith, memref, scf, vector
 from xetl.ir.builder import Builder
 from xetl_cpu.dialect import BrgemmTileOp
 from xetl_cpu.lowering.tiles import tile_like
+from xetl_cpu.lowering.trips import Place
 
 _READS = (xetile.LoadTileOp, xetile.LoadGatherOp, memref.LoadOp)
 _ACCESSES = (xetile.LoadTileOp, xetile.StoreTileOp)
@@ -301,11 +302,12 @@ def _repeated(
 
 def spread(
     loop: scf.ParallelOp, number: SSAValue, slices: Slices, times: Index
-) -> None:
+) -> Place:
     """Fewer programs, farther apart; they store nothing behind the last one.
 
     ``times``: programs that become one. If it is computed, each ends where the next
-    begins. Who computes ``number`` has divided the grid by it already.
+    begins. Who computes ``number`` has divided the grid by it already. Returns where
+    one begins and ends now.
     """
     extent, build = slices.extent, Builder.before(loop)
     inner, end = Builder.after(number), None
@@ -334,6 +336,7 @@ def spread(
     for op in reversed(list(loop.body.block.ops)):
         if is_dead(op):
             Rewriter.erase_op(op)
+    return Place(start.result, build.index(end))
 
 
 def _end_tiles(slices: Slices, end: Index) -> None:

@@ -37,6 +37,9 @@ from xetl_cpu.dialect import (
     ViewAddressOp,
 )
 
+PIECES = "xetl.pieces"
+"""Of a loop: a task does its columns so many at a time (`trips.py`)."""
+
 _WRITERS = (StoreTileOp, StoreScatterOp, AtomicRmwTileOp)
 
 
@@ -140,17 +143,33 @@ def task_along_n(op: BrgemmTileOp) -> tuple[SSAValue, SSAValue] | None:
     """The number of a task of several programs, and how many columns each task has.
 
     None: `grow-tiles` made none along n. Such a task begins at ``number * columns`` of
-    b, and no more than ``min(%cols, %columns)`` of its columns are read.
+    b, or at a piece behind (`trips.py`), and no more than ``min(%cols, %columns)`` of
+    its columns are read.
     """
     init, limit = op.b.owner, None if op.cols is None else op.cols.owner
     if not isinstance(init, InitTileOp) or not isinstance(limit, arith.MinsiOp):
         return None
     offset = init.mixed_offsets[1 if op.trans_b is None else 0]
     product = offset.owner if isinstance(offset, SSAValue) else None
+    if isinstance(product, arith.AddiOp) and piece_along_n(op) is not None:
+        product = product.lhs.owner
     if not isinstance(product, arith.MuliOp):
         return None
     number, columns = product.operands
     return (number, columns) if columns in limit.operands else None
+
+
+def piece_along_n(op: BrgemmTileOp) -> SSAValue | None:
+    """Columns of a task before those of a trip, if it does its columns in such."""
+    loop = op.parent_op()
+    init = op.b.owner
+    if not isinstance(loop, scf.ForOp) or not isinstance(init, InitTileOp):
+        return None
+    offset = init.mixed_offsets[1 if op.trans_b is None else 0]
+    total = offset.owner if isinstance(offset, SSAValue) else None
+    counter = loop.body.block.args[0]
+    is_sum = isinstance(total, arith.AddiOp) and total.rhs is counter
+    return counter if is_sum and PIECES in loop.attributes else None
 
 
 def is_streamable(tile: SSAValue) -> bool:
@@ -235,7 +254,7 @@ _COPIED = (memref.ReinterpretCastOp, memref.ExtractStridedMetadataOp, memref.Dim
 
 def sources_of(
     values: Iterable[Index],
-    loop: scf.ParallelOp,
+    loop: Operation,
     is_source: Callable[[BlockArgument], bool],
     may_be_copied: Callable[[Operation], bool],
 ) -> set[BlockArgument] | None:
@@ -272,6 +291,11 @@ def counters_of(
     None where they depend on what cannot be computed again elsewhere.
     """
     return sources_of(values, loop, lambda each: is_counter(each, loop), _is_copied)
+
+
+def is_invariant(values: Iterable[Index], loop: Operation) -> bool:
+    """Whether index values and views are the same in all trips of a loop."""
+    return sources_of(values, loop, lambda _: False, _is_copied) is not None
 
 
 def is_counter(value: BlockArgument, loop: scf.ParallelOp) -> bool:

@@ -30,6 +30,7 @@ from xetl_cpu.dialect import (
 from xetl_cpu.lowering.loops.direct_stores import take_store
 from xetl_cpu.lowering.loops.factors import factor_of, may_stay
 from xetl_cpu.lowering.loops.few_panels import of_few_panels
+from xetl_cpu.lowering.loops.kept_copies import Trip, trip_of
 from xetl_cpu.lowering.loops.plain_products import (
     all_exist,
     may_stream,
@@ -85,7 +86,8 @@ def lower_brgemm(state: State, op: BrgemmTileOp) -> None:
     if is_cleared:
         _clear(build, blocking, result, extents)
     to = take_store(state, op, blocking) if starts else None
-    product = _Product(state, op, blocking, a, b, extents, result, starts, to)
+    trip = trip_of(op, build) if op in state.of_one_a else None
+    product = _Product(state, op, blocking, a, b, extents, result, starts, to, trip)
     is_own = product.packs(build)
     if is_own is None or not may_stream(blocking, a, b):
         product.emit(build, is_own)
@@ -107,6 +109,7 @@ class _Product:
         result: the accumulators.
         starts: whether what is in them does not count.
         to: the user's tile, if the result goes there from registers.
+        trip: of a loop whose trips have one A, if it is in such.
     """
 
     state: State
@@ -118,6 +121,7 @@ class _Product:
     result: Buffer
     starts: bool
     to: TileAt | None
+    trip: Trip | None
 
     def packs(self, build: Builder) -> SSAValue | None:
         """Whether the program packs B for itself; None: never."""
@@ -159,7 +163,7 @@ class _Product:
         left = build.maximum(build.minus(a.rows, first), 0)
         a = replace(a, row=build.plus(a.row, first), rows=left)
         to = replace(to, row=build.plus(to.row, first))
-        return replace(self, a=a, to=to, extents=(some, k, cols))
+        return replace(self, a=a, to=to, extents=(some, k, cols), trip=None)
 
     def _emit_chunks(self, build: Builder, is_own: SSAValue | None) -> None:
         """Chunk by chunk of k."""
@@ -180,6 +184,10 @@ class _Product:
         ).multiply()
         inner.add(scf.YieldOp())
 
+    def _columns(self) -> Index:
+        """That meet this A, in all trips of a loop that has one."""
+        return self.extents[2] if self.trip is None else self.trip.columns
+
     def _most(self, build: Builder) -> Index:
         """How long a chunk is: what the program packs has to stay in its cache."""
         op, blocking, k = self.op, self.blocking, self.extents[1]
@@ -187,7 +195,8 @@ class _Product:
             return blocking.chunk
         most = _run(build, blocking, k)
         if blocking.uses_tiles:
-            is_few, whole = of_few_panels(build, blocking, self.a, self.extents)
+            extents = (*self.extents[:2], self._columns())
+            is_few, whole = of_few_panels(build, blocking, self.a, extents)
             most = build.select(is_few, whole, most)
         if op.is_packed is None:
             return most
@@ -417,7 +426,8 @@ class _Chunk(_Product):
             rest = build.remainder(self.length, blocking.k_step)
             facts.append(build.compare("eq", rest, 0))
         if blocking.uses_tiles:
-            few = build.compare("sle", self.extents[2], _PANELS_IN_PLACE * blocking.nr)
+            most = _PANELS_IN_PLACE * blocking.nr
+            few = build.compare("sle", self._columns(), most)
             lies_well = build.both(*self._suits_tiles())
             facts.append(build.insert(arith.OriOp(few, lies_well)))
         return build.both(*facts)
@@ -455,8 +465,11 @@ class _Chunk(_Product):
         extents = (self._padded_rows(build), self._padded_length(build))
         k0 = build.plus(a.col, self.at)
         numbers = (a.row, k0, a.rows, self._valid(a.cols), *extents)
-        pack(build, "a", blocking, a.matrix.memref, numbers, to, 0, build.index(stride))
-        return [to, build.index(0), build.index(0)]
+        if self.trip is not None:
+            build = self.trip.where_new(build, self.extents[1], self.most)
+        place = (to, 0, build.index(stride))
+        pack(build, "a", blocking, a.matrix.memref, numbers, *place)
+        return [to, self.build.index(0), self.build.index(0)]
 
     def _valid(self, extent: Index) -> Index:
         """How much of an extent of k lies in this chunk."""

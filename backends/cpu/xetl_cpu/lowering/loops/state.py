@@ -142,6 +142,7 @@ class State:
         stored: stores that the product before them has done.
         dead: operations to erase at the end.
         reads: how many loops do each load.
+        of_one_a: products in a loop whose trips have one A.
         adjacent: see `xetl_cpu.lowering.loops.carried.adjacent_dims`.
         ranges: of indices.
     """
@@ -165,6 +166,7 @@ class State:
     stored: set[Operation] = field(default_factory=set[Operation])
     dead: list[Operation] = field(default_factory=list[Operation])
     reads: Counter[Operation] = field(default_factory=Counter[Operation])
+    of_one_a: set[BrgemmTileOp] = field(default_factory=set[BrgemmTileOp])
     adjacent: dict[Attribute, set[int]] = field(
         default_factory=dict[Attribute, "set[int]"]
     )

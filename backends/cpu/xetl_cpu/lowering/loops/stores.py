@@ -30,6 +30,7 @@ from xetl.imports import late
 from xetl.ir.builder import Builder
 from xetl.records import record
 from xetl.transforms.diagnostics import remark
+from xetl_cpu.dialect import BrgemmTileOp
 from xetl_cpu.lowering.loops.chunks import (
     Whole,
     block_at,
@@ -81,8 +82,13 @@ class Alignment:
     streams: SSAValue
 
 
-def alignment(state: State, build: Builder, to: TileAt) -> Alignment | None:
-    """The alignment of a tile that is stored; None: nothing depends on it."""
+def alignment(
+    state: State, build: Builder, to: TileAt, most_kept: int | None = None
+) -> Alignment | None:
+    """The alignment of a tile that is stored; None: nothing depends on it.
+
+    ``most_kept``: bytes of a matrix that stays in the caches; None: as many as usual.
+    """
     base, rows = to.matrix.memref, to.matrix.rows
     width = byte_width(memref_type(base).element_type)
     vector_bytes = state.lanes * width
@@ -93,7 +99,7 @@ def alignment(state: State, build: Builder, to: TileAt) -> Alignment | None:
     extent = build.times(rows, step)
     # AVX2 stores under masks by dozens of operations.
     is_wide = to.shape[1] >= _WIDE and to.non_negative and state.target.has_masks
-    least = state.target.machine.most_kept
+    least = most_kept or state.target.machine.most_kept
     if isinstance(extent, int) and extent < least and not is_wide:
         return None
     start = build.insert(memref.ExtractAlignedPointerAsIndexOp(base))
@@ -217,7 +223,8 @@ def _store_rows(state: State, op: StoreTileOp, tile: TileAt) -> None:
     if blocks is None and not down and _is_copied(state, op.value, target):
         over_columns(state, op, target.shape, body)
         return
-    lies = None if down or blocks else alignment(state, start, target)
+    most_kept = _most_kept(state, op.value)
+    lies = None if down or blocks else alignment(state, start, target, most_kept)
     lead = 0 if lies is None else lies.lead
     first: Index = row_from
     if blocks is not None:
@@ -235,6 +242,19 @@ def _store_rows(state: State, op: StoreTileOp, tile: TileAt) -> None:
         nest.outer_loop.operands[0] = Builder.before(nest.outer_loop).index(first)
     if lies is not None and nest.before is not None and not _is_updated(op):
         stream_in(nest.before.loop, lies)
+
+
+def _most_kept(state: State, value: SSAValue) -> int | None:
+    """L2, if a value is computed of a product on tiles; None: no rule of its own.
+
+    A line that comes to be overwritten meets the stream of B there; the micro-kernel
+    stores so as well (8192 x 1024 x 1024 in bf16 with a bias: 13.0 ms, and 11.8).
+    """
+    for leaf, _ in leaves(state, value):
+        op = leaf.owner
+        if isinstance(op, BrgemmTileOp) and op.blocking().uses_tiles:
+            return state.target.machine.l2.size
+    return None
 
 
 def _is_updated(op: StoreTileOp) -> bool:

@@ -40,7 +40,7 @@ from xetl_cpu.lowering.packing.plans import (
     same_index,
     same_plan,
 )
-from xetl_cpu.lowering.tiles import tile_sizes
+from xetl_cpu.lowering.tiles import piece_along_n, tile_sizes
 from xetl_cpu.machine import PAGE
 from xetl_cpu.microkernels.blocking import Blocking
 
@@ -288,13 +288,17 @@ def read_packed(packing: Packing) -> None:
     if plan.batch is not None:
         matrix = packing.loop.body.block.args[plan.batch]
         number = build.plus(build.times(matrix, packing.tiles), number)
+    panel = build.times(number, packing.panels(build))
+    piece = piece_along_n(op)
+    if piece is not None:
+        panel = build.plus(panel, build.divided(piece, packing.blocking.nr))
     first: Index = 0
     if plan.step is not None:
         last = build.minus(packing.total, packing.depth)
         first = build.minimum(offsets[1 - plan.n_dim], last)
     new = op.changed(
         packed=packing.buffer,
-        packed_panel=build.index(build.times(number, packing.panels(build))),
+        packed_panel=build.index(panel),
         panel_stride=build.index(packing.per_panel),
         packed_k=build.index(first),
         is_packed=packing.is_there,

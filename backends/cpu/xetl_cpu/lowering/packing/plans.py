@@ -282,8 +282,8 @@ def _counters(tile: SSAValue | None, loop: scf.ParallelOp) -> set[BlockArgument]
     return set(loop.body.block.args) if found is None else found
 
 
-def is_written(source: SSAValue, loop: scf.ParallelOp) -> bool:
-    """True if a program may store to the operand (or if nobody can tell)."""
+def is_written(source: SSAValue, loop: Operation) -> bool:
+    """True if a program or a trip may store to the operand, or if nobody can tell."""
     base = root(source)
     is_known = isinstance(base, BlockArgument) or isinstance(base.owner, AllocOp)
     return not is_known or any(

@@ -1,0 +1,83 @@
+"""A task whose result is computed with goes through its columns piece by piece.
+
+    scf.parallel (%x, %y) ... {
+      %n = arith.muli %y, %stride
+      %end = min(%n + %stride, ...)
+      store_tile f(xsmm.brgemm.tile %a, (B at [0, %n])), (C at [%m, %n], ends at %end)
+    }
+    ->
+    scf.parallel (%x, %y) ... {
+      %n = arith.muli %y, %stride
+      scf.for %piece = 0 to %end - %n step %step {
+        %first = %n + %piece
+        %last = min(%end, %first + %step)
+        store_tile f(xsmm.brgemm.tile %a, (B at [0, %first])), (C at ..., %last)
+      }
+    }
+
+Why: sums that are computed with stand in memory, and should stay in a cache; but tiles
+of AMX want a copy of A, which costs as much as two panels of B, so that tasks should be
+wide.  What does not depend on the column stays in front of the loop, and so does the
+copy (`loops/kept_copies.py`).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from xdsl.dialects.builtin import UnitAttr
+from xdsl.ir import Operation, SSAValue
+
+from xetl.analysis.memory import is_pure
+from xetl.dialects.upstream import scf
+from xetl.dialects.xetile import InitTileOp, StoreTileOp
+from xetl.ir.builder import Builder, move_before
+from xetl_cpu.lowering.tiles import PIECES
+
+
+class Place(NamedTuple):
+    """Where the columns of a task begin and end."""
+
+    start: SSAValue
+    end: SSAValue
+
+
+def may_go_in_trips(loop: scf.ParallelOp, starts: set[SSAValue]) -> bool:
+    """Whether what depends on no column may stand before all that does."""
+    moved = _dependents(loop, starts)
+    stores = [op for op in moved if isinstance(op, StoreTileOp)]
+    *kept, _ = [op for op in loop.body.block.ops if op not in moved]
+    free = [op for op in kept if not is_pure(op) and not isinstance(op, InitTileOp)]
+    return all(op.is_before_in_block(stores[0]) for op in free) if stores else False
+
+
+def go_in_trips(loop: scf.ParallelOp, place: Place, step: int) -> None:
+    """Let each task do ``step`` columns, then those beside them."""
+    own = place.end.owner
+    assert isinstance(own, Operation)
+    ends = {own, *(v.owner for v in own.operands)}
+    moved = [op for op in _dependents(loop, {place.start}) if op not in ends]
+    last = loop.body.block.last_op
+    assert last is not None
+    build = Builder.before(last)
+    trips = build.for_loop(0, build.minus(place.end, place.start), step)
+    trips.attributes[PIECES] = UnitAttr()
+    end = scf.YieldOp()
+    trips.body.block.add_op(end)
+    inner = Builder.before(end)
+    first = inner.index(inner.plus(place.start, trips.body.block.args[0]))
+    behind = inner.index(inner.minimum(place.end, inner.plus(first, trips.step)))
+    move_before(moved, end)
+    inside = {*moved}
+    for old, new in ((place.start, first), (place.end, behind)):
+        old.replace_uses_with_if(new, lambda use: use.operation in inside)
+
+
+def _dependents(loop: scf.ParallelOp, starts: set[SSAValue]) -> list[Operation]:
+    """What depends on such values, in order; of the program's own operations."""
+    known, found = {*starts}, list[Operation]()
+    for op in loop.body.block.ops:
+        if any(v in known for inner in op.walk() for v in inner.operands):
+            known |= {*op.results}
+            found.append(op)
+    return found
