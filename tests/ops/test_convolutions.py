@@ -12,6 +12,11 @@ torch: Any = pytest.importorskip("torch")
 from tests.ops.test_like_torch import BOUNDS, close  # noqa: E402
 from xetl import ops  # noqa: E402
 from xetl.errors import LaunchError  # noqa: E402
+from xetl.language.dtypes import bf16  # noqa: E402
+from xetl.ops.calling.declarations import temporary  # noqa: E402
+from xetl.ops.calling.views import array_of  # noqa: E402
+from xetl.ops.convolution import plans  # noqa: E402
+from xetl.ops.convolution.geometry import Geometry  # noqa: E402
 
 CASES = [
     ((2, 6, 9, 40), (8, 6, 3, 3), {"padding": 1}),
@@ -160,3 +165,20 @@ def test_a_tap_does_not_see_what_is_behind_its_pixels() -> None:
     ops.conv2d(x, w, groups=3).sum().backward()
     torch.testing.assert_close(w.grad[:, 0, 0, 0], wanted)
     assert w.grad[:, 0, 0, 1].isinf().all()
+
+
+@pytest.mark.parametrize("stride", [(1, 1), (2, 3)])
+@pytest.mark.parametrize("result", [(2, 7), (5, 28), (3, 64)])
+def test_rows_of_windows_are_whole_tiles(stride: Any, result: Any) -> None:
+    """Products on tiles read them in place, so all of them lie in their memory."""
+    g = Geometry((3, 3), stride, (1, 1), (1, 1), result)
+    x = temporary((2, 5, 9, 90), bf16)
+    windows = plans.find_windows(x, g, 1)
+    memory = array_of(windows.operand)
+    seen = windows.view(memory)
+    assert seen.shape[2] % 32 == 0
+    assert seen.shape[2] - result[1] < 32
+    low, high = np.lib.array_utils.byte_bounds(seen)
+    first, end = np.lib.array_utils.byte_bounds(memory)
+    assert first <= low
+    assert high <= end
