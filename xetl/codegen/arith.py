@@ -15,26 +15,8 @@ from typing import Any
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.ir import Attribute, Operation
 
-from xetl.codegen import division
+from xetl.codegen import division, types
 from xetl.codegen.emitter import Emit, EmitTable, Emitter, emits
-from xetl.codegen.types import (
-    BF16,
-    F32,
-    F64,
-    I16,
-    I32,
-    I64,
-    Builder,
-    Type,
-    Value,
-    is_bfloat,
-    is_narrow_float,
-    like,
-    ll,
-    llvm_type,
-    repeated,
-    scalar_type,
-)
 from xetl.dialects.base import is_dense, is_vector
 from xetl.dialects.literals import splat_value
 from xetl.dialects.upstream import arith
@@ -81,30 +63,30 @@ _CMPI = {
 _CMPF = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 
 
-def suffix(type_: Type) -> str:
+def suffix(type_: types.Type) -> str:
     """How an intrinsic's name spells a type: ``v16f32``."""
-    if isinstance(type_, ll.VectorType):
+    if isinstance(type_, types.ll.VectorType):
         return f"v{type_.count}{suffix(type_.element)}"
     return type_.intrinsic_name
 
 
 def _method(name: str) -> Emit:
-    def compute(em: Emitter, *values: Value) -> Value:
+    def compute(em: Emitter, *values: types.Value) -> types.Value:
         return getattr(em.builder, name)(*values)
 
     return emits(compute)
 
 
 def in_f32(
-    em: Emitter, type_: Attribute, compute: Callable[..., Value], *args: Any
-) -> Value:
+    em: Emitter, type_: Attribute, compute: Callable[..., types.Value], *args: Any
+) -> types.Value:
     """Compute on f32 copies of f16/bf16 values and round once; others as they are."""
-    if not is_narrow_float(type_):
+    if not types.is_narrow_float(type_):
         return compute(*args)
     return narrow(em, compute(*[widen(em, arg) for arg in args]), type_)
 
 
-def emits_in_f32(compute: Callable[..., Value]) -> Emit:
+def emits_in_f32(compute: Callable[..., types.Value]) -> Emit:
     """As `emits`; f16 and bf16 are computed in f32."""
 
     def emit(em: Emitter, op: Operation) -> None:
@@ -115,39 +97,39 @@ def emits_in_f32(compute: Callable[..., Value]) -> Emit:
     return emit
 
 
-def with_f32_type(type_: Type) -> Type:
+def with_f32_type(type_: types.Type) -> types.Type:
     """The type with f32 in place of its element type."""
-    return like(type_, F32)
+    return types.like(type_, types.F32)
 
 
-def widen(em: Emitter, value: Value) -> Value:
+def widen(em: Emitter, value: types.Value) -> types.Value:
     """f16 or bf16 (as bits) as f32: exact."""
     wide = with_f32_type(value.type)
-    if getattr(value.type, "element", value.type) != I16:
+    if getattr(value.type, "element", value.type) != types.I16:
         return em.builder.fpext(value, wide)
-    bits = like(value.type, I32)
-    raised = em.builder.shl(em.builder.zext(value, bits), repeated(bits, 16))
+    bits = types.like(value.type, types.I32)
+    raised = em.builder.shl(em.builder.zext(value, bits), types.repeated(bits, 16))
     return em.builder.bitcast(raised, wide)
 
 
-def narrow(em: Emitter, value: Value, type_: Attribute) -> Value:
+def narrow(em: Emitter, value: types.Value, type_: Attribute) -> types.Value:
     """f32 rounded to nearest even as f16 or bf16."""
-    to = llvm_type(type_)
-    if not is_bfloat(type_):
+    to = types.llvm_type(type_)
+    if not types.is_bfloat(type_):
         return em.builder.fptrunc(value, to)
     if em.lower_bf16:
-        bfloat = em.builder.fptrunc(value, like(to, BF16))
+        bfloat = em.builder.fptrunc(value, types.like(to, types.BF16))
         return em.builder.bitcast(bfloat, to)
     own = em.round_to_bf16(value)
     return round_to_bf16(em.builder, value) if own is None else own
 
 
-def round_to_bf16(b: Builder, value: Value) -> Value:
+def round_to_bf16(b: types.Builder, value: types.Value) -> types.Value:
     """RNE on the bits, for targets where LLVM would call a library function."""
-    to, bits32 = like(value.type, I16), like(value.type, I32)
+    to, bits32 = types.like(value.type, types.I16), types.like(value.type, types.I32)
 
-    def const(number: int) -> Value:
-        return repeated(bits32, number)
+    def const(number: int) -> types.Value:
+        return types.repeated(bits32, number)
 
     bits = b.bitcast(value, bits32)
     odd = b.and_(b.lshr(bits, const(16)), const(1))
@@ -157,12 +139,12 @@ def round_to_bf16(b: Builder, value: Value) -> Value:
     return b.trunc(chosen, to)
 
 
-def round_to_tf32(b: Builder, value: Value) -> Value:
+def round_to_tf32(b: types.Builder, value: types.Value) -> types.Value:
     """RNE on the bits to 10 bits of fraction; the result is an f32."""
-    bits32 = like(value.type, I32)
+    bits32 = types.like(value.type, types.I32)
 
-    def const(number: int) -> Value:
-        return repeated(bits32, number)
+    def const(number: int) -> types.Value:
+        return types.repeated(bits32, number)
 
     bits = b.bitcast(value, bits32)
     odd = b.and_(b.lshr(bits, const(13)), const(1))
@@ -172,13 +154,13 @@ def round_to_tf32(b: Builder, value: Value) -> Value:
     return b.bitcast(b.and_(chosen, const(-1 << 13)), value.type)
 
 
-def _round_to_odd(em: Emitter, value: Value) -> Value:
+def _round_to_odd(em: Emitter, value: types.Value) -> types.Value:
     """f64 as f32 so that a further rounding gives what one rounding would give.
 
     An inexact result gets an odd last bit: it then lies on no boundary of a narrower
     type (Boldo and Melquiond, "When double rounding is odd").
     """
-    b, bits = em.builder, like(value.type, I32)
+    b, bits = em.builder, types.like(value.type, types.I32)
     near = b.fptrunc(value, with_f32_type(value.type))
     back = b.fpext(near, value.type)
     name = f"llvm.fabs.{suffix(value.type)}"
@@ -193,9 +175,9 @@ def _float(name: str) -> Emit:
     def emit(em: Emitter, op: Operation) -> None:
         type_ = op.results[0].type
         # A rounded f16 operation must not melt into its neighbour.
-        flags = () if is_narrow_float(type_) else ("contract",)
+        flags = () if types.is_narrow_float(type_) else ("contract",)
 
-        def compute(*args: Value) -> Value:
+        def compute(*args: types.Value) -> types.Value:
             return getattr(em.builder, name)(*args, flags=flags)
 
         em.set(op.results[0], in_f32(em, type_, compute, *em.all(op.operands)))
@@ -219,12 +201,12 @@ def _minmax(name: str) -> Emit:
     return emit
 
 
-def extreme(em: Emitter, name: str, to: Attribute, *args: Value) -> Value:
+def extreme(em: Emitter, name: str, to: Attribute, *args: types.Value) -> types.Value:
     """The intrinsic of a minimum or maximum, whose result becomes a ``to``."""
     type_ = args[0].type
-    if name in CHOICES and is_narrow_float(to):
+    if name in CHOICES and types.is_narrow_float(to):
         return chosen(em, CHOICES[name], *args)
-    is_float = not isinstance(getattr(type_, "element", type_), ll.IntType)
+    is_float = not isinstance(getattr(type_, "element", type_), types.ll.IntType)
     flags = UNSIGNED_ZERO if is_float else ()
     return em.intrinsic(f"llvm.{name}.{suffix(type_)}", type_, args, flags)
 
@@ -233,7 +215,9 @@ CHOICES = {"maxnum": ">", "minnum": "<"}
 """What `chosen` compares with, by intrinsic."""
 
 
-def chosen(em: Emitter, sign: str, left: Value, right: Value) -> Value:
+def chosen(
+    em: Emitter, sign: str, left: types.Value, right: types.Value
+) -> types.Value:
     """``maxnum`` of widened values: LLVM would narrow it, and f16 has no such code."""
     b = em.builder
     takes_left = b.fcmp_ordered(sign, left, right)
@@ -241,7 +225,7 @@ def chosen(em: Emitter, sign: str, left: Value, right: Value) -> Value:
     return b.select(b.or_(takes_left, no_right), left, right)
 
 
-def _negf(em: Emitter, value: Value) -> Value:
+def _negf(em: Emitter, value: types.Value) -> types.Value:
     return em.builder.fneg(value)
 
 
@@ -253,11 +237,11 @@ def _cmpi(em: Emitter, op: arith.CmpiOp) -> None:
 def _cmpf(em: Emitter, op: arith.CmpfOp) -> None:
     predicate = op.predicate_name
     operands = em.all(op.operands)
-    if is_narrow_float(op.lhs.type):
+    if types.is_narrow_float(op.lhs.type):
         operands = [widen(em, operand) for operand in operands]
     if predicate in ("true", "false"):
-        type_ = llvm_type(op.result.type)
-        em.set(op.result, repeated(type_, int(predicate == "true")))
+        type_ = types.llvm_type(op.result.type)
+        em.set(op.result, types.repeated(type_, int(predicate == "true")))
         return
     if predicate in ("ord", "uno"):
         ordered = predicate == "ord"
@@ -270,9 +254,9 @@ def _cmpf(em: Emitter, op: arith.CmpfOp) -> None:
 def _cast(name: str, *, is_of_floats: bool = False) -> Emit:
     def emit(em: Emitter, op: Operation) -> None:
         (source,) = em.all(op.operands)
-        if is_of_floats and is_narrow_float(op.operands[0].type):
+        if is_of_floats and types.is_narrow_float(op.operands[0].type):
             source = widen(em, source)
-        to = llvm_type(op.results[0].type)
+        to = types.llvm_type(op.results[0].type)
         em.set(op.results[0], getattr(em.builder, name)(source, to))
 
     return emit
@@ -280,18 +264,18 @@ def _cast(name: str, *, is_of_floats: bool = False) -> Emit:
 
 def _extf(em: Emitter, op: arith.ExtfOp) -> None:
     (source,) = em.all(op.operands)
-    value = widen(em, source) if is_narrow_float(op.operands[0].type) else source
-    to = llvm_type(op.result.type)
+    value = widen(em, source) if types.is_narrow_float(op.operands[0].type) else source
+    to = types.llvm_type(op.result.type)
     em.set(op.result, value if value.type == to else em.builder.fpext(value, to))
 
 
 def _truncf(em: Emitter, op: arith.TruncfOp) -> None:
     (source,) = em.all(op.operands)
     type_ = op.result.type
-    if not is_narrow_float(type_):
-        em.set(op.result, em.builder.fptrunc(source, llvm_type(type_)))
+    if not types.is_narrow_float(type_):
+        em.set(op.result, em.builder.fptrunc(source, types.llvm_type(type_)))
         return
-    if getattr(source.type, "element", source.type) == F64:
+    if getattr(source.type, "element", source.type) == types.F64:
         source = _round_to_odd(em, source)
     em.set(op.result, narrow(em, source, type_))
 
@@ -301,37 +285,39 @@ def _int_to_float(name: str) -> Emit:
         (source,) = em.all(op.operands)
         type_ = op.results[0].type
         convert = getattr(em.builder, name)
-        if is_narrow_float(type_):
+        if types.is_narrow_float(type_):
             # Through f64, which holds every i32: one rounding in all.
             exact = source
-            if getattr(source.type, "element", source.type) == I64:
+            if getattr(source.type, "element", source.type) == types.I64:
                 exact = shortened(em.builder, source, 12, 52, name == "uitofp")
-            wide = _round_to_odd(em, convert(exact, like(source.type, F64)))
+            wide = _round_to_odd(em, convert(exact, types.like(source.type, types.F64)))
             em.set(op.results[0], narrow(em, wide, type_))
         else:
-            em.set(op.results[0], convert(source, llvm_type(type_)))
+            em.set(op.results[0], convert(source, types.llvm_type(type_)))
 
     return emit
 
 
 def shortened(
-    b: Builder, value: Value, bits: int, exact: int, is_unsigned: bool
-) -> Value:
+    b: types.Builder, value: types.Value, bits: int, exact: int, is_unsigned: bool
+) -> types.Value:
     """An integer that a float holds, and that rounds to 16 bits as ``value`` does.
 
     Where it has more than ``exact`` bits, the last ``bits`` of them say only that it
     lies between two numbers.
     """
     type_, last = value.type, (1 << bits) - 1
-    low = b.and_(value, repeated(type_, last))
-    some = b.icmp_signed("!=", low, repeated(type_, 0))
-    sticky = b.select(some, repeated(type_, 1 << (bits - 1)), repeated(type_, 0))
-    cut = b.or_(b.and_(value, repeated(type_, ~last)), sticky)
+    low = b.and_(value, types.repeated(type_, last))
+    some = b.icmp_signed("!=", low, types.repeated(type_, 0))
+    sticky = b.select(
+        some, types.repeated(type_, 1 << (bits - 1)), types.repeated(type_, 0)
+    )
+    cut = b.or_(b.and_(value, types.repeated(type_, ~last)), sticky)
     shift = b.lshr if is_unsigned else b.ashr
-    high = shift(value, repeated(type_, exact))
-    small = b.icmp_signed("==", high, repeated(type_, 0))
+    high = shift(value, types.repeated(type_, exact))
+    small = b.icmp_signed("==", high, types.repeated(type_, 0))
     if not is_unsigned:
-        minus = b.icmp_signed("==", high, repeated(type_, -1))
+        minus = b.icmp_signed("==", high, types.repeated(type_, -1))
         small = b.or_(small, minus)
     return b.select(small, value, cut)
 
@@ -339,7 +325,7 @@ def shortened(
 def _index_cast(extend: str) -> Emit:
     def emit(em: Emitter, op: Operation) -> None:
         (source,) = em.all(op.operands)
-        to = llvm_type(op.results[0].type)
+        to = types.llvm_type(op.results[0].type)
         have = getattr(source.type, "element", source.type).width
         want = getattr(to, "element", to).width
         if have == want:
@@ -361,33 +347,35 @@ def _constant(em: Emitter, op: arith.ConstantOp) -> None:
     same = splat_value(value)
     if same is not None:
         scalar = scalar_constant(type_.element_type, same)
-        em.set(op.result, repeated(llvm_type(type_), scalar))
+        em.set(op.result, types.repeated(types.llvm_type(type_), scalar))
         return
     scalars = [scalar_constant(type_.element_type, v) for v in value.get_values()]
-    em.set(op.result, ll.Constant(llvm_type(type_), scalars))
+    em.set(op.result, types.ll.Constant(types.llvm_type(type_), scalars))
 
 
-def scalar_constant(type_: Attribute, value: Any) -> ll.Constant:
+def scalar_constant(type_: Attribute, value: Any) -> types.ll.Constant:
     """A scalar constant; an i1 as LLVM wants it (0 or 1)."""
-    lowered = scalar_type(type_)
-    if is_bfloat(type_):
+    lowered = types.scalar_type(type_)
+    if types.is_bfloat(type_):
         value = _bfloat_bits(value)
-    if isinstance(lowered, ll.IntType) and lowered.width == 1:
+    if isinstance(lowered, types.ll.IntType) and lowered.width == 1:
         value = int(bool(value))
-    return ll.Constant(lowered, value)
+    return types.ll.Constant(lowered, value)
 
 
-def as_word(em: Emitter, value: Value, type_: Attribute) -> Value:
+def as_word(em: Emitter, value: types.Value, type_: Attribute) -> types.Value:
     """A number as an i64: an integer of that value, or the bits of an f64."""
     b = em.builder
-    if isinstance(value.type, ll.IntType) and not is_narrow_float(type_):
-        if value.type.width == I64.width:
+    if isinstance(value.type, types.ll.IntType) and not types.is_narrow_float(type_):
+        if value.type.width == types.I64.width:
             return value
         extend = b.zext if value.type.width == 1 else b.sext
-        return extend(value, I64)
-    if is_narrow_float(type_):
+        return extend(value, types.I64)
+    if types.is_narrow_float(type_):
         value = widen(em, value)
-    return b.bitcast(value if value.type == F64 else b.fpext(value, F64), I64)
+    return b.bitcast(
+        value if value.type == types.F64 else b.fpext(value, types.F64), types.I64
+    )
 
 
 def _bfloat_bits(value: float) -> int:

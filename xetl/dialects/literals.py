@@ -11,14 +11,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, cast
 
-from xdsl.dialects.builtin import (
-    AnyFloat,
-    DenseIntOrFPElementsAttr,
-    FloatAttr,
-    IntegerAttr,
-    IntegerType,
-    i1,
-)
+from xdsl.dialects import builtin
 from xdsl.ir import Attribute
 
 from .base import Dense, Vector, is_dense, is_integer_attr, is_vector
@@ -30,7 +23,7 @@ if TYPE_CHECKING:
 LONGEST_LIST = 100
 
 
-def splat_bytes(dense: DenseIntOrFPElementsAttr) -> bytes | None:
+def splat_bytes(dense: builtin.DenseIntOrFPElementsAttr) -> bytes | None:
     """The bytes of the one value that fills ``dense``, None if there are several."""
     data = dense.data.data
     size = dense.type.element_type.compile_time_size
@@ -40,42 +33,44 @@ def splat_bytes(dense: DenseIntOrFPElementsAttr) -> bytes | None:
 
 def splat_value(attribute: Attribute) -> int | float | None:
     """The number of a scalar or splat constant; booleans are 0 and 1."""
-    if isinstance(attribute, FloatAttr):
+    if isinstance(attribute, builtin.FloatAttr):
         return attribute.value.data
     if is_integer_attr(attribute):
         type_ = attribute.type
-        return abs(attribute.value.data) if type_ == i1 else attribute.value.data
+        return (
+            abs(attribute.value.data) if type_ == builtin.i1 else attribute.value.data
+        )
     if is_dense(attribute):
         data = splat_bytes(attribute)
         if data is None:
             return None
         value = attribute.type.element_type.unpack(data, 1)[0]
-        return abs(value) if attribute.type.element_type == i1 else value
+        return abs(value) if attribute.type.element_type == builtin.i1 else value
     return None
 
 
 def make_splat(value: int | float, type_: Attribute) -> Attribute:
     """The constant ``value`` of a scalar or vector type."""
     if not is_vector(type_):
-        if isinstance(type_, AnyFloat):
-            return FloatAttr(float(value), type_)
-        if type_ == i1:
-            return IntegerAttr(1 if value else 0, i1)
-        bits = type_.bitwidth if isinstance(type_, IntegerType) else 64
-        return IntegerAttr(wrap(int(value), bits), type_)  # pyright: ignore[reportCallIssue, reportArgumentType]
+        if isinstance(type_, builtin.AnyFloat):
+            return builtin.FloatAttr(float(value), type_)
+        if type_ == builtin.i1:
+            return builtin.IntegerAttr(1 if value else 0, builtin.i1)
+        bits = type_.bitwidth if isinstance(type_, builtin.IntegerType) else 64
+        return builtin.IntegerAttr(wrap(int(value), bits), type_)  # pyright: ignore[reportCallIssue, reportArgumentType]
     element = type_.element_type
-    number = float(value) if isinstance(element, AnyFloat) else int(value)
-    if isinstance(element, IntegerType):
+    number = float(value) if isinstance(element, builtin.AnyFloat) else int(value)
+    if isinstance(element, builtin.IntegerType):
         number = wrap(int(value), element.bitwidth)
     return cast(
         Attribute,
-        DenseIntOrFPElementsAttr.from_list(type_, [number]),  # pyright: ignore[reportCallIssue, reportArgumentType, reportUnknownMemberType]
+        builtin.DenseIntOrFPElementsAttr.from_list(type_, [number]),  # pyright: ignore[reportCallIssue, reportArgumentType, reportUnknownMemberType]
     )
 
 
 def with_type(dense: Dense, type_: Vector) -> Attribute:
     """The same elements, row by row, under a vector type of another shape."""
-    return DenseIntOrFPElementsAttr(type_, dense.data)  # pyright: ignore[reportArgumentType] (elements may be anything here)
+    return builtin.DenseIntOrFPElementsAttr(type_, dense.data)  # pyright: ignore[reportArgumentType] (elements may be anything here)
 
 
 def wrap(value: int, bits: int) -> int:
@@ -84,7 +79,7 @@ def wrap(value: int, bits: int) -> int:
     return value - (1 << bits) if bits > 1 and value >> (bits - 1) else value
 
 
-def print_dense(printer: Printer, dense: DenseIntOrFPElementsAttr) -> None:
+def print_dense(printer: Printer, dense: builtin.DenseIntOrFPElementsAttr) -> None:
     """Print ``dense<...> : type`` so that parsing gives the same bytes."""
     element = dense.type.element_type
     data, size = dense.data.data, element.compile_time_size
@@ -114,13 +109,13 @@ def _print_nested(
 
 
 def _print_number(printer: Printer, value: object, element: Attribute) -> None:
-    if isinstance(element, AnyFloat):
+    if isinstance(element, builtin.AnyFloat):
         number = float(value)  # pyright: ignore[reportArgumentType]
         if math.isfinite(number):
             printer.print_float(number, element)
         else:
             printer.print_string(f"0x{element.pack((number,))[::-1].hex().upper()}")
-    elif element == i1:
+    elif element == builtin.i1:
         printer.print_string("true" if value else "false")
     else:
         printer.print_string(str(value))

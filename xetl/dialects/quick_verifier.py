@@ -8,28 +8,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 
+from xdsl import irdl
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import (
-    AttributeDef,
-    AttrSizedOperandSegments,
-    IRDLOperation,
-    OpDef,
-    OptionalDef,
-    PropertyDef,
-    VariadicDef,
-    VerificationContext,
-)
 from xdsl.traits import OpTrait
 from xdsl.utils.exceptions import VerifyException
 
 from .type_rules import type_problem
 
 
-def install_quick_verifier(definition: OpDef) -> None:
+def install_quick_verifier(definition: irdl.OpDef) -> None:
     """Check types that follow from others as well, and make the rest quick."""
-    check = quick_verifier(definition) or partial(OpDef.verify, definition)
+    check = quick_verifier(definition) or partial(irdl.OpDef.verify, definition)
 
-    def verify(op: IRDLOperation) -> None:
+    def verify(op: irdl.IRDLOperation) -> None:
         check(op)
         problem = type_problem(op)
         if problem is not None:
@@ -38,20 +29,21 @@ def install_quick_verifier(definition: OpDef) -> None:
     setattr(definition, "verify", verify)  # noqa: B010 (a method)
 
 
-def quick_verifier(definition: OpDef) -> QuickVerifier | None:
+def quick_verifier(definition: irdl.OpDef) -> QuickVerifier | None:
     """None where there are regions, successors or segments: xDSL knows them."""
     places = [
         place
         for place, (_, each) in enumerate(definition.operands)
-        if isinstance(each, VariadicDef)
+        if isinstance(each, irdl.VariadicDef)
     ]
     is_plain = not (
         definition.regions
         or definition.successors
         or len(places) > 1
-        or any(isinstance(each, VariadicDef) for _, each in definition.results)
+        or any(isinstance(each, irdl.VariadicDef) for _, each in definition.results)
         or any(
-            isinstance(each, AttrSizedOperandSegments) for each in definition.options
+            isinstance(each, irdl.AttrSizedOperandSegments)
+            for each in definition.options
         )
     )
     return QuickVerifier(definition, *places) if is_plain else None
@@ -60,13 +52,13 @@ def quick_verifier(definition: OpDef) -> QuickVerifier | None:
 class QuickVerifier:
     """Stands for `OpDef.verify` of one definition."""
 
-    def __init__(self, definition: OpDef, variadic: int | None = None) -> None:
+    def __init__(self, definition: irdl.OpDef, variadic: int | None = None) -> None:
         self._definition = definition
         self._variadic = variadic
         self._operands = [each.constr for _, each in definition.operands]
         self._results = [each.constr for _, each in definition.results]
         self._has_optional = any(
-            isinstance(each, OptionalDef) for _, each in definition.operands
+            isinstance(each, irdl.OptionalDef) for _, each in definition.operands
         )
         self._traits: list[OpTrait] | None = None
 
@@ -81,7 +73,7 @@ class QuickVerifier:
         except VerifyException:
             is_right = False
         if not is_right:
-            OpDef.verify(self._definition, op)
+            irdl.OpDef.verify(self._definition, op)
 
     def _is_right(self, op: Operation) -> bool:
         groups = self._groups(op.operands)
@@ -89,7 +81,7 @@ class QuickVerifier:
             return False
         if op.regions or op.successors:
             return False
-        context = VerificationContext()
+        context = irdl.VerificationContext()
         for constraint, types in zip(self._operands, groups):
             constraint.verify(types, context)
         for constraint, result in zip(self._results, op.results):
@@ -126,13 +118,13 @@ class QuickVerifier:
 
 
 def _check_attributes(
-    definitions: Mapping[str, PropertyDef] | Mapping[str, AttributeDef],
+    definitions: Mapping[str, irdl.PropertyDef] | Mapping[str, irdl.AttributeDef],
     given: Mapping[str, Attribute],
-    context: VerificationContext,
+    context: irdl.VerificationContext,
 ) -> None:
     for name, each in definitions.items():
         value = given.get(name)
         if value is not None:
             each.constr.verify(value, context)
-        elif not isinstance(each, OptionalDef):
+        elif not isinstance(each, irdl.OptionalDef):
             raise VerifyException(name)

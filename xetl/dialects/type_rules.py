@@ -20,19 +20,8 @@ from functools import cache
 from typing import NamedTuple, TypeAlias
 
 from typing_extensions import TypeVar
+from xdsl import irdl
 from xdsl.ir import Attribute, AttributeCovT, AttributeInvT, SSAValue
-from xdsl.irdl import (
-    AttrConstraint,
-    IntConstraint,
-    IRDLAttrConstraint,
-    IRDLOperation,
-    RangeConstraint,
-    RangeLengthConstraint,
-    RangeOf,
-    VariadicDef,
-    VerificationContext,
-    irdl_to_attr_constraint,
-)
 
 Function: TypeAlias = Callable[..., Attribute | Sequence[Attribute]]
 """From types, then properties, to a type; to several types for a variadic result."""
@@ -42,7 +31,7 @@ Types: TypeAlias = list[Sequence[Attribute] | None]
 
 
 @dataclass(frozen=True)
-class Like(AttrConstraint[AttributeCovT]):
+class Like(irdl.AttrConstraint[AttributeCovT]):
     """Says how a type is computed.
 
     Attributes:
@@ -55,16 +44,19 @@ class Like(AttrConstraint[AttributeCovT]):
 
     sources: tuple[str, ...]
     function: Function
-    base: AttrConstraint[AttributeCovT]
+    base: irdl.AttrConstraint[AttributeCovT]
     is_whole: bool = False
     is_binding: bool = True
 
-    def verify(self, attr: Attribute, constraint_context: VerificationContext) -> None:
+    def verify(
+        self, attr: Attribute, constraint_context: irdl.VerificationContext
+    ) -> None:
         """Check the base."""
         self.base.verify(attr, constraint_context)
 
     def mapping_type_vars(
-        self, type_var_mapping: Mapping[TypeVar, AttrConstraint | IntConstraint]
+        self,
+        type_var_mapping: Mapping[TypeVar, irdl.AttrConstraint | irdl.IntConstraint],
     ) -> Like[AttributeCovT]:
         """Map those of the base."""
         return replace(self, base=self.base.mapping_type_vars(type_var_mapping))
@@ -73,7 +65,7 @@ class Like(AttrConstraint[AttributeCovT]):
 def like(
     source: str,
     *others: str | Function,
-    base: IRDLAttrConstraint[AttributeInvT] = Attribute,
+    base: irdl.IRDLAttrConstraint[AttributeInvT] = Attribute,
     is_binding: bool = True,
 ) -> Like[AttributeInvT]:
     """The type of ``source``, or a function (the last argument) of such types.
@@ -84,13 +76,13 @@ def like(
     names = [source, *(each for each in others if isinstance(each, str))]
     functions = [each for each in others if not isinstance(each, str)]
     function = functions[0] if functions else _same
-    constraint = irdl_to_attr_constraint(base)
+    constraint = irdl.irdl_to_attr_constraint(base)
     return Like(tuple(names), function, constraint, is_binding=is_binding)
 
 
 def like_all(source: str) -> Like[Attribute]:
     """All types of a variadic ``source``, for as many values."""
-    anything = irdl_to_attr_constraint(Attribute)
+    anything = irdl.irdl_to_attr_constraint(Attribute)
     return Like((source,), _same, anything, is_whole=True)
 
 
@@ -115,7 +107,7 @@ class Step(NamedTuple):
     is_whole: bool
 
 
-def plan_types(op_type: type[IRDLOperation], known: Iterable[str]) -> list[Step]:
+def plan_types(op_type: type[irdl.IRDLOperation], known: Iterable[str]) -> list[Step]:
     """The steps that compute all types, once those of ``known`` names are there."""
     definition = op_type.get_irdl_definition()
     groups = ((False, definition.operands), (True, definition.results))
@@ -171,18 +163,18 @@ def infer_types(
 class _Checks:
     """The types of an operation that `Like` binds to others."""
 
-    def __init__(self, op_type: type[IRDLOperation]) -> None:
+    def __init__(self, op_type: type[irdl.IRDLOperation]) -> None:
         definition = op_type.get_irdl_definition()
         groups = (definition.operands, definition.results)
         self._names = [[name for name, _ in group] for group in groups]
         self._is_plain = not any(
-            isinstance(each, VariadicDef) for group in groups for _, each in group
+            isinstance(each, irdl.VariadicDef) for group in groups for _, each in group
         )
         rules = [(n, _element_of(each.constr)) for group in groups for n, each in group]
         free = [n for n, r in rules if not (isinstance(r, Like) and r.is_binding)]
         self._steps = plan_types(op_type, free)
 
-    def problem(self, op: IRDLOperation) -> str | None:
+    def problem(self, op: irdl.IRDLOperation) -> str | None:
         """Which type differs from what follows from the others, in words."""
         types = self._types(op) if self._steps else ()
         for (is_result, index), sources, named, function, is_whole in self._steps:
@@ -201,7 +193,7 @@ class _Checks:
                 return "`{}` has type {}, expected {}".format(name, *texts)
         return None
 
-    def _types(self, op: IRDLOperation) -> Sequence[Sequence[Sequence[Attribute]]]:
+    def _types(self, op: irdl.IRDLOperation) -> Sequence[Sequence[Sequence[Attribute]]]:
         if self._is_plain:
             return [[(v.type,) for v in group] for group in (op.operands, op.results)]
         return [[_types_of(getattr(op, n)) for n in names] for names in self._names]
@@ -216,11 +208,11 @@ def _types_of(
 
 
 @cache
-def _checks_of(op_type: type[IRDLOperation]) -> _Checks:
+def _checks_of(op_type: type[irdl.IRDLOperation]) -> _Checks:
     return _Checks(op_type)
 
 
-def type_problem(op: IRDLOperation) -> str | None:
+def type_problem(op: irdl.IRDLOperation) -> str | None:
     """Which type is not the one that follows from the others, in words; None: all are.
 
     Types from which nothing can follow are left to ``verify_``.
@@ -233,7 +225,7 @@ def type_problem(op: IRDLOperation) -> str | None:
         return None
 
 
-def is_inferred(constraint: RangeConstraint) -> bool:
+def is_inferred(constraint: irdl.RangeConstraint) -> bool:
     """Whether a type that satisfies this is not given."""
     return _rule_of(constraint) is not None
 
@@ -244,17 +236,17 @@ class _Rule(NamedTuple):
     is_whole: bool = False
 
 
-def _element_of(constraint: RangeConstraint) -> AttrConstraint | None:
-    if isinstance(constraint, RangeLengthConstraint):
+def _element_of(constraint: irdl.RangeConstraint) -> irdl.AttrConstraint | None:
+    if isinstance(constraint, irdl.RangeLengthConstraint):
         constraint = constraint.constraint
-    return constraint.constr if isinstance(constraint, RangeOf) else None
+    return constraint.constr if isinstance(constraint, irdl.RangeOf) else None
 
 
-def _rule_of(constraint: RangeConstraint) -> _Rule | None:
+def _rule_of(constraint: irdl.RangeConstraint) -> _Rule | None:
     element = _element_of(constraint)
     if isinstance(element, Like):
         return _Rule(element.sources, element.function, element.is_whole)
     if element is not None and element.can_infer(set()):
-        only: Attribute = element.infer(VerificationContext())
+        only: Attribute = element.infer(irdl.VerificationContext())
         return _Rule((), lambda: only)
     return None

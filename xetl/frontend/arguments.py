@@ -12,22 +12,8 @@ from math import prod
 from typing import TypeAlias
 
 from xetl.errors import CompileError, did_you_mean
+from xetl.frontend import types
 from xetl.frontend.context import Context
-from xetl.frontend.types import (
-    MISSING,
-    Array,
-    Scalar,
-    Shape,
-    Tile,
-    Value,
-    Vector,
-    describe,
-    is_constant,
-    is_number,
-    is_scalar,
-    items_of,
-    show_shape,
-)
 from xetl.imports import late
 from xetl.language.contents import is_opaque
 from xetl.language.dtypes import DType
@@ -41,7 +27,7 @@ _advice_on_parameter = late("xetl.language.other_names", "advice_on_parameter")
 class Arg:
     """A value and the expression it came from (the call itself for defaults)."""
 
-    value: Value
+    value: types.Value
     node: ast.AST
 
 
@@ -50,7 +36,7 @@ class Parameter:
     """A parameter of an operation or of a user's function."""
 
     name: str
-    default: Value = MISSING
+    default: types.Value = types.MISSING
     keyword_only: bool = False
     variadic: bool = False
 
@@ -73,7 +59,7 @@ class Call:
     args: dict[str, Arg]
     rest: list[Arg] = field(default_factory=list[Arg])
 
-    def value(self, name: str) -> Value:
+    def value(self, name: str) -> types.Value:
         """The value of a parameter."""
         return self.args[name].value
 
@@ -96,7 +82,7 @@ class Call:
     ) -> CompileError:
         """The error for an argument that is something else than ``wanted``."""
         problem = f"`{name}` of `{self.name}` must be {wanted}"
-        found = f"is {describe(self.value(name))}"
+        found = f"is {types.describe(self.value(name))}"
         return self.error(code, problem, name, label=found, help=help)
 
     def wrong_kind(self, name: str, wanted: str) -> CompileError:
@@ -104,19 +90,19 @@ class Call:
         what = f"`{name}` of `{self.name}`"
         return wrong_kind(self.ctx, what, wanted, self.args[name])
 
-    def vector(self, name: str, *, blocked: bool = False) -> Vector:
+    def vector(self, name: str, *, blocked: bool = False) -> types.Vector:
         """A parameter that must be a vector, of rank 1 or 2 unless ``blocked``."""
         value = self.value(name)
-        if not isinstance(value, Vector):
+        if not isinstance(value, types.Vector):
             raise self.wrong_kind(name, "a vector")
         if not blocked:
             refuse_blocked(self.ctx, self.name, self.args[name])
         return value
 
-    def tile(self, name: str, scattered: bool | None = None) -> Tile:
+    def tile(self, name: str, scattered: bool | None = None) -> types.Tile:
         """A parameter that must be a tile; ``scattered`` says of which sort."""
         value = self.value(name)
-        if not isinstance(value, Tile):
+        if not isinstance(value, types.Tile):
             raise self.wrong_kind(name, "a tile")
         if scattered is not None and value.scattered != scattered:
             wanted = "a scatter tile" if scattered else "a plain tile"
@@ -148,15 +134,15 @@ class Call:
             )
         return dtype
 
-    def constant(self, name: str, wanted: str) -> Value:
+    def constant(self, name: str, wanted: str) -> types.Value:
         """A parameter that must be known when compiling."""
         value = self.value(name)
-        if not is_constant(value):
+        if not types.is_constant(value):
             raise self.error(
                 "X0203",
                 f"`{name}` of `{self.name}` must be {wanted} known when compiling",
                 name,
-                label=f"is {describe(value)}, known at run time only",
+                label=f"is {types.describe(value)}, known at run time only",
                 help="pass it to the kernel as `constexpr`",
             )
         return value
@@ -168,23 +154,23 @@ class Call:
             raise self.must_be("X0305", name, "an int")
         return value
 
-    def number(self, name: str) -> Value:
+    def number(self, name: str) -> types.Value:
         """A parameter that must be a number known when compiling."""
         value = self.constant(name, "a number")
-        if not is_number(value):
+        if not types.is_number(value):
             raise self.wrong_kind(name, "a number")
         return value
 
-    def scalar(self, name: str) -> Value:
+    def scalar(self, name: str) -> types.Value:
         """A parameter that must be a number, of either time."""
-        if not is_scalar(self.value(name)):
+        if not types.is_scalar(self.value(name)):
             raise self.wrong_kind(name, "a number")
         return self.value(name)
 
     def int_list(self, name: str) -> list[int]:
         """A parameter that must be an int or several, known when compiling."""
         value = self.constant(name, "ints")
-        given = items_of(value)
+        given = types.items_of(value)
         items = [value] if given is None else given
         for item in items:
             if not isinstance(item, int) or isinstance(item, bool):
@@ -192,11 +178,11 @@ class Call:
                     "X0305",
                     f"`{name}` of `{self.name}` must hold ints",
                     name,
-                    label=f"holds {describe(item)}",
+                    label=f"holds {types.describe(item)}",
                 )
         return items
 
-    def shape(self, name: str) -> Shape:
+    def shape(self, name: str) -> types.Shape:
         """A parameter that must be a shape of rank 1 or 2, of positive extents."""
         shape = tuple(self.int_list(name))
         folded = prod(shape[:-1]), *shape[-1:]
@@ -205,8 +191,9 @@ class Call:
                 "X0204",
                 f"`{name}` of `{self.name}` must be one or two positive extents",
                 name,
-                label=f"is {show_shape(shape)}",
-                help=f"write {show_shape(folded)}: leading dimensions are more rows"
+                label=f"is {types.show_shape(shape)}",
+                help=f"write {types.show_shape(folded)}: leading dimensions are more"
+                " rows"
                 if min(folded) > 0
                 else "give extents of 1 or more",
             )
@@ -229,7 +216,7 @@ class Call:
         return axis % rank
 
 
-OperationHandler: TypeAlias = Callable[[Call], Value]
+OperationHandler: TypeAlias = Callable[[Call], types.Value]
 OPERATIONS: dict[str, OperationHandler] = {}
 
 
@@ -246,12 +233,12 @@ def builds(*names: str) -> Callable[[OperationHandler], OperationHandler]:
 
 def refuse_blocked(ctx: Context, name: str, arg: Arg) -> None:
     """Refuse a blocked vector, which few operations know."""
-    if isinstance(arg.value, Vector) and len(arg.value.shape) > 2:
+    if isinstance(arg.value, types.Vector) and len(arg.value.shape) > 2:
         raise ctx.error(
             "X0210",
             f"`{name}` does not take a blocked vector",
             arg.node,
-            label=f"is {describe(arg.value)}",
+            label=f"is {types.describe(arg.value)}",
             help="unpack it first: xetile.tile_unpack(v)",
         )
 
@@ -263,13 +250,13 @@ _TILE = "make a tile of it: xetile.init_tile(array, offsets, shape)"
 def wrong_kind(ctx: Context, what: str, wanted: str, arg: Arg) -> CompileError:
     """The error for a tile where a vector is wanted, and the like."""
     advice = None
-    if isinstance(arg.value, Tile):
+    if isinstance(arg.value, types.Tile):
         advice = _LOAD
-    elif isinstance(arg.value, Array):
+    elif isinstance(arg.value, types.Array):
         advice = _TILE
-    elif isinstance(arg.value, Vector) and "tile" in wanted:
+    elif isinstance(arg.value, types.Vector) and "tile" in wanted:
         advice = "it was loaded already: pass the tile made by xetile.init_tile"
-    elif isinstance(arg.value, Scalar) or is_number(arg.value):
+    elif isinstance(arg.value, types.Scalar) or types.is_number(arg.value):
         advice = "xetile.full(shape, value, dtype) makes a vector of a number"
     elif arg.value is None:
         advice = "test `is None` first: what is constant is decided when compiling"
@@ -278,9 +265,9 @@ def wrong_kind(ctx: Context, what: str, wanted: str, arg: Arg) -> CompileError:
     origin = getattr(arg.value, "origin", None)
     return ctx.error(
         "X0303",
-        f"{what} must be {wanted}, not {describe(arg.value)}",
+        f"{what} must be {wanted}, not {types.describe(arg.value)}",
         arg.node,
-        label=f"is {describe(arg.value)}",
+        label=f"is {types.describe(arg.value)}",
         notes=[origin.note() if origin else None],
         help=advice,
     )
@@ -323,7 +310,7 @@ def bind_arguments(
     for parameter in parameters:
         if parameter.variadic or parameter.name in bound:
             continue
-        if parameter.default is MISSING:
+        if parameter.default is types.MISSING:
             raise ctx.error(
                 "X0105",
                 f"`{name}` misses its argument `{parameter.name}`",
@@ -368,9 +355,9 @@ def _listed(parameters: Sequence[Parameter]) -> str:
 def read(
     ctx: Context,
     node: ast.AST,
-    look: Callable[[], Value],
+    look: Callable[[], types.Value],
     *missing: type[Exception],
-) -> Value:
+) -> types.Value:
     """What ``look`` finds by way of ``ctx.reads``.
 
     The errors ``missing``, which say that there is nothing to find, pass through.

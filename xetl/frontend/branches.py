@@ -10,25 +10,9 @@ from xdsl.ir import Block, Region, SSAValue
 
 from xetl.dialects.upstream import scf
 from xetl.errors import CompileError
-from xetl.frontend.carrying import (
-    can_cross,
-    describe_kind,
-    from_ssa,
-    line_of,
-    same,
-    same_kind,
-    to_ssa,
-)
+from xetl.frontend import carrying, exits
 from xetl.frontend.casts import to_float
 from xetl.frontend.context import Context
-from xetl.frontend.exits import (
-    any_value,
-    code_of,
-    disagreement,
-    is_running,
-    reach,
-    stopped,
-)
 from xetl.frontend.types import (
     RETURNED,
     RUNNING,
@@ -114,9 +98,9 @@ def guard(ctx: Context, work: Work, node: ast.stmt) -> None:
         work()
 
     def leave() -> None:
-        ctx.scope.exit = stopped(exit_)
+        ctx.scope.exit = exits.stopped(exit_)
 
-    fork(ctx, is_running(ctx, exit_), run, leave, node)
+    fork(ctx, exits.is_running(ctx, exit_), run, leave, node)
 
 
 def resume(
@@ -128,7 +112,7 @@ def resume(
     elif rest:
         guard(ctx, lambda: ctx.run(rest, tail), node)
     elif tail is not None:
-        reach(ctx, tail)
+        exits.reach(ctx, tail)
 
 
 def branch(
@@ -150,7 +134,7 @@ def branch(
         if taken and path.may_run:
             go_on(ctx, path, lambda: resume(ctx, rest, tail, node))
         elif tail is not None and (taken or not rest):
-            go_on(ctx, path, lambda: reach(ctx, tail))
+            go_on(ctx, path, lambda: exits.reach(ctx, tail))
     ctx.node = node
     join(ctx, condition, then, otherwise, node)
     return taken
@@ -190,9 +174,9 @@ class _Join:
         ):
             with self.ctx.appending(path.block):
                 if value is _DEAD:
-                    value = any_value(self.ctx, like)
-                found += to_ssa(self.ctx, value)
-        self.results.append(lambda ssa: use(from_ssa(like, iter(ssa[start:]))))
+                    value = exits.any_value(self.ctx, like)
+                found += carrying.to_ssa(self.ctx, value)
+        self.results.append(lambda ssa: use(carrying.from_ssa(like, iter(ssa[start:]))))
 
     def finish(self, condition: Scalar) -> None:
         """Add the ``scf.if`` and hand out its results."""
@@ -275,7 +259,7 @@ def _join_name(
 
 
 def _agree(one: Binding, other: Binding) -> bool:
-    return one is other or same(one.value, other.value)
+    return one is other or carrying.same(one.value, other.value)
 
 
 def _only_alive(
@@ -290,9 +274,9 @@ def _only_alive(
             continue
         # What a loop that was left gives on must be right; a function ends.
         useless = theirs is None or path.state.exit.known == RETURNED
-        alike = theirs is not None and same_kind(mine.value, theirs.value)
+        alike = theirs is not None and carrying.same_kind(mine.value, theirs.value)
         if useless and (
-            is_constant(mine.value) or (can_cross(mine.value) and not alike)
+            is_constant(mine.value) or (carrying.can_cross(mine.value) and not alike)
         ):
             return mine
     return None
@@ -308,12 +292,12 @@ def _why_unset(
     where = f"`{_KEYWORDS.get(type(node), 'if')}` at line {node.lineno}"
     if one is None or other is None:
         return f"the {where} sets `{name}` on one path only"
-    if same_kind(one.value, other.value) and can_cross(one.value):
+    if carrying.same_kind(one.value, other.value) and carrying.can_cross(one.value):
         return None
     return (
-        f"after the {where} it is {describe_kind(one.value)}"
-        f" (set{line_of(one.node)}) or {describe_kind(other.value)}"
-        f" (set{line_of(other.node)})"
+        f"after the {where} it is {carrying.describe_kind(one.value)}"
+        f" (set{carrying.line_of(one.node)}) or {carrying.describe_kind(other.value)}"
+        f" (set{carrying.line_of(other.node)})"
     )
 
 
@@ -331,7 +315,7 @@ def _join_exit(meeting: _Join) -> Exit | None:
     ends: list[Scalar] = []
     for path, exit_ in ((meeting.one, one), (meeting.other, other)):
         with ctx.appending(path.block):
-            ends.append(Scalar(code_of(ctx, exit_), "int"))
+            ends.append(Scalar(exits.code_of(ctx, exit_), "int"))
 
     def use(value: Value) -> None:
         ctx.scope.exit = Exit(codes, value.ssa)
@@ -357,7 +341,7 @@ def _join_returned(meeting: _Join) -> None:
     def use(value: Value) -> None:
         scope.returned = Binding(value, found.node)
 
-    if not can_cross(mine):
+    if not carrying.can_cross(mine):
         raise _cannot_return(meeting.ctx, found)
     left = _DEAD if one is None else one.value
     meeting.cross(left, _DEAD if other is None else other.value, use)
@@ -366,12 +350,15 @@ def _join_returned(meeting: _Join) -> None:
 def _check_returned(ctx: Context, one: Binding, other: Binding) -> None:
     """Refuse paths that return values of different kinds, or only one a value."""
     nothing = one.value is None or other.value is None
-    if nothing or (can_cross(other.value) and not same_kind(one.value, other.value)):
-        raise disagreement(ctx, other, one, ctx.frame.function)
+    if nothing or (
+        carrying.can_cross(other.value)
+        and not carrying.same_kind(one.value, other.value)
+    ):
+        raise exits.disagreement(ctx, other, one, ctx.frame.function)
 
 
 def _cannot_return(ctx: Context, returned: Binding) -> CompileError:
-    what = describe_kind(returned.value)
+    what = carrying.describe_kind(returned.value)
     return ctx.error(
         "X0609",
         f"`return` of {what} inside a branch or loop of the run",
@@ -413,16 +400,16 @@ def join_values(
 ) -> Value:
     """The value of an expression of two paths; names they set have no value."""
     (one, other), (first, second) = paths, values
-    if not (same(first, second) and not isinstance(first, Scalar)):
+    if not (carrying.same(first, second) and not isinstance(first, Scalar)):
         first = _as_float(ctx, one.block, first, second)
         second = _as_float(ctx, other.block, second, first)
         if isinstance(first, Array) and isinstance(second, Array):
             raise _cannot_choose(ctx, first, second)
-        if not same_kind(first, second) or not can_cross(first):
+        if not carrying.same_kind(first, second) or not carrying.can_cross(first):
             raise ctx.error(
                 "X0602",
-                f"this is {describe_kind(first)} or {describe_kind(second)}, as the"
-                " run decides",
+                f"this is {carrying.describe_kind(first)} or"
+                f" {carrying.describe_kind(second)}, as the run decides",
                 help="make both of one kind, shape and dtype",
             )
     one.state = _with_value(one.state, first)

@@ -11,18 +11,11 @@ from xetl.dialects.upstream import gpu, xegpu
 from xetl.dialects.xetile import tile_type
 from xetl.dialects.xetile.types import SHARED
 from xetl.errors import did_you_mean
+from xetl.frontend import types
 from xetl.frontend.arguments import Call, builds
 from xetl.frontend.arrays import check_element
 from xetl.frontend.build_vectors import combining_kind
 from xetl.frontend.casts import broadcast, broadcast_shapes, constant, splat
-from xetl.frontend.types import (
-    Tile,
-    Vector,
-    describe,
-    element_type,
-    is_scalar,
-    show_shape,
-)
 from xetl.language.dtypes import DType, i1
 
 
@@ -33,7 +26,9 @@ def _padding(call: Call, dtype: DType) -> Attribute | None:
         return None
     if isinstance(value, float) and not dtype.is_float:
         problem = f"the padding of {dtype} must be an int"
-        raise call.error("X0305", problem, "padding", label=f"is {describe(value)}")
+        raise call.error(
+            "X0305", problem, "padding", label=f"is {types.describe(value)}"
+        )
     wraps = not (dtype.is_float or dtype.is_bool)  # a bool has a number's truth
     if wraps and not -1 << dtype.bits - 1 <= value < 1 << dtype.bits:
         raise call.error(
@@ -42,17 +37,17 @@ def _padding(call: Call, dtype: DType) -> Attribute | None:
             "padding",
             help="load zeros and choose with xetile.where, in a wider dtype",
         )
-    return constant(value, dtype, element_type(dtype))
+    return constant(value, dtype, types.element_type(dtype))
 
 
 @builds("load_tile")
-def _load_tile(call: Call) -> Vector:
+def _load_tile(call: Call) -> types.Vector:
     tile = call.tile("tile", scattered=False)
     op = xetile.LoadTileOp(tile.ssa, _padding(call, tile.dtype))
     for level, hint in zip(("l1_hint", "l3_hint"), _hints(call)):
         if hint is not None:
             op.properties[level] = xetile.CacheHintAttr(hint)
-    return Vector(call.ctx.emit(op), tile.value_shape, tile.dtype, tile.origin)
+    return types.Vector(call.ctx.emit(op), tile.value_shape, tile.dtype, tile.origin)
 
 
 _CACHES = {
@@ -84,9 +79,9 @@ def _store_tile(call: Call) -> None:
     call.ctx.add(xetile.StoreTileOp(value.ssa, tile.ssa))
 
 
-def _fitting(call: Call, tile: Tile, name: str = "value") -> Vector:
+def _fitting(call: Call, tile: types.Tile, name: str = "value") -> types.Vector:
     """An argument of the tile's shape and dtype, or a number that fills it."""
-    if is_scalar(call.value(name)):
+    if types.is_scalar(call.value(name)):
         check_element(call.ctx, tile.dtype, call.args[name])
         return splat(call.ctx, call.value(name), tile.value_shape, tile.dtype)
     value = call.vector(name, blocked=True)
@@ -94,10 +89,10 @@ def _fitting(call: Call, tile: Tile, name: str = "value") -> Vector:
     if value.shape != tile.value_shape:
         raise call.error(
             "X0208",
-            f"`{call.name}` cannot store {show_shape(value.shape)} to a tile of"
-            f" {show_shape(tile.value_shape)}",
+            f"`{call.name}` cannot store {types.show_shape(value.shape)} to a tile of"
+            f" {types.show_shape(tile.value_shape)}",
             name,
-            label=f"is {describe(value)}",
+            label=f"is {types.describe(value)}",
             notes=[origin],
             help=_how_to_fit(value.shape, tile.value_shape),
         )
@@ -106,7 +101,7 @@ def _fitting(call: Call, tile: Tile, name: str = "value") -> Vector:
             "X0311",
             f"`{call.name}` cannot store {value.dtype} to a tile of {tile.dtype}",
             name,
-            label=f"is {describe(value)}",
+            label=f"is {types.describe(value)}",
             notes=[origin],
             help=f"convert the value: `.to(xetile.{tile.dtype})`",
         )
@@ -137,7 +132,7 @@ def _prefetch_tile(call: Call) -> None:
 # One offset for each element --------------------------------------------------------
 
 
-def _mask(call: Call, tile: Tile) -> Vector:
+def _mask(call: Call, tile: types.Tile) -> types.Vector:
     """Argument ``mask`` in the tile's shape; None means all."""
     if call.value("mask") is None:
         return splat(call.ctx, True, tile.shape, i1)
@@ -152,8 +147,8 @@ def _mask(call: Call, tile: Tile) -> Vector:
     if broadcast_shapes(mask.shape, tile.shape) != tile.shape:
         raise call.error(
             "X0208",
-            f"the mask has shape {show_shape(mask.shape)}, the tile"
-            f" {show_shape(tile.shape)}",
+            f"the mask has shape {types.show_shape(mask.shape)}, the tile"
+            f" {types.show_shape(tile.shape)}",
             "mask",
             help="a mask has one element for each of the tile's, or broadcasts to them:"
             " compare the indices",
@@ -162,11 +157,11 @@ def _mask(call: Call, tile: Tile) -> Vector:
 
 
 @builds("load_gather")
-def _load_gather(call: Call) -> Vector:
+def _load_gather(call: Call) -> types.Vector:
     tile = call.tile("tile", scattered=True)
     mask = _mask(call, tile)
     op = xetile.LoadGatherOp(tile.ssa, mask.ssa, padding=_padding(call, tile.dtype))
-    return Vector(call.ctx.emit(op), tile.shape, tile.dtype, tile.origin)
+    return types.Vector(call.ctx.emit(op), tile.shape, tile.dtype, tile.origin)
 
 
 @builds("store_scatter")
@@ -190,14 +185,14 @@ def _word(call: Call, name: str, known: Collection[str]) -> str:
         meant = did_you_mean(value, known) if isinstance(value, str) else None
         raise call.error(
             "X0107",
-            f"{describe(value)} is not a `{name}` of `{call.name}`",
+            f"{types.describe(value)} is not a `{name}` of `{call.name}`",
             name,
             help=meant or f"it is one of {', '.join(map(repr, known))}",
         )
     return value
 
 
-def _ordered(call: Call, tile: Tile, update: Callable[[], SSAValue]) -> SSAValue:
+def _ordered(call: Call, tile: types.Tile, update: Callable[[], SSAValue]) -> SSAValue:
     """An atomic between the fences that `sem` and `scope` ask for.
 
     All subgroups of the program meet there: what any of them did is what is ordered.
@@ -224,7 +219,7 @@ def _ordered(call: Call, tile: Tile, update: Callable[[], SSAValue]) -> SSAValue
 
 
 @builds("atomic_rmw_tile")
-def _atomic_rmw_tile(call: Call) -> Vector:
+def _atomic_rmw_tile(call: Call) -> types.Vector:
     tile = call.tile("tile")
     value = _fitting(call, tile)
     kind = call.constant("kind", "a string")
@@ -244,11 +239,11 @@ def _atomic_rmw_tile(call: Call) -> Vector:
     mask = None if call.value("mask") is None else _mask(call, tile).ssa
     op = xetile.AtomicRmwTileOp(value.ssa, tile.ssa, mask, kind=combining)
     old = _ordered(call, tile, lambda: call.ctx.emit(op))
-    return Vector(old, tile.value_shape, tile.dtype)
+    return types.Vector(old, tile.value_shape, tile.dtype)
 
 
 @builds("atomic_cas")
-def _atomic_cas(call: Call) -> Vector:
+def _atomic_cas(call: Call) -> types.Vector:
     tile = call.tile("tile")
     if tile.dtype.name not in _ATOMIC:
         raise call.error(
@@ -261,4 +256,4 @@ def _atomic_cas(call: Call) -> Vector:
     desired = _fitting(call, tile, "desired")
     op = xetile.AtomicRmwTileOp(desired.ssa, tile.ssa, expected.ssa, kind="assign")
     old = _ordered(call, tile, lambda: call.ctx.emit(op))
-    return Vector(old, tile.value_shape, tile.dtype)
+    return types.Vector(old, tile.value_shape, tile.dtype)

@@ -15,36 +15,11 @@ from xetl.dialects import xetile
 from xetl.dialects.upstream import arith, memref
 from xetl.dialects.xetile.types import SHARED
 from xetl.errors import CompileError, TileMapError
+from xetl.frontend import gathers, types
 from xetl.frontend.arguments import Arg, Call, builds, wrong_kind
 from xetl.frontend.arrays import Base, matrix_base
 from xetl.frontend.casts import to_int
 from xetl.frontend.context import FirstMap
-from xetl.frontend.gathers import (
-    as_indices,
-    check_indices,
-    scatter_tile,
-    shape_of_indices,
-    space_of,
-)
-from xetl.frontend.types import (
-    I64,
-    Array,
-    Extent,
-    Origin,
-    Scalar,
-    Shape,
-    Tile,
-    Value,
-    Vector,
-    describe,
-    element_type,
-    is_scalar,
-    items_of,
-    matrix_shape,
-    packed,
-    scalar_kind,
-    show_shape,
-)
 from xetl.language.dtypes import DType
 from xetl.language.maps import SgMap, WgMap, XeMap, check_wg_map
 
@@ -52,7 +27,7 @@ OpT = TypeVar("OpT", bound=Operation)
 
 
 def maps_of(
-    call: Call, name: str, shape: Shape
+    call: Call, name: str, shape: types.Shape
 ) -> tuple[xetile.WgMapAttr | None, xetile.SgMapAttr | None]:
     """The maps that argument ``name`` gives for something of ``shape``.
 
@@ -78,8 +53,8 @@ def maps_of(
     )
 
 
-def _check_spread(call: Call, name: str, wg: WgMap, shape: Shape) -> None:
-    rows, columns, *blocks = matrix_shape(shape)
+def _check_spread(call: Call, name: str, wg: WgMap, shape: types.Shape) -> None:
+    rows, columns, *blocks = types.matrix_shape(shape)
     if blocks:
         rows, columns = rows * blocks[0], columns * blocks[1]
     try:
@@ -107,7 +82,7 @@ def _check_subgroups(call: Call, name: str, wg: WgMap) -> None:
         )
 
 
-def mapped(call: Call, op: OpT, shape: Shape) -> OpT:
+def mapped(call: Call, op: OpT, shape: types.Shape) -> OpT:
     """``op`` with the map that the call asks for, if any."""
     if "wg_map" in call.args:
         wg, _ = maps_of(call, "wg_map", shape)
@@ -116,7 +91,7 @@ def mapped(call: Call, op: OpT, shape: Shape) -> OpT:
     return op
 
 
-def inner_blocks(call: Call, shape: Shape) -> Shape:
+def inner_blocks(call: Call, shape: types.Shape) -> types.Shape:
     """Argument ``inner_blocks`` for something of ``shape``.
 
     Raises:
@@ -129,40 +104,43 @@ def inner_blocks(call: Call, shape: Shape) -> Shape:
             f"`inner_blocks` of `{call.name}` must be two positive extents, of a"
             " matrix",
             "inner_blocks",
-            label=f"is {list(blocks)} for {show_shape(shape)}",
+            label=f"is {list(blocks)} for {types.show_shape(shape)}",
         )
     if any(extent % block for extent, block in zip(shape, blocks, strict=True)):
-        problem = f"blocks of {show_shape(blocks)} do not divide {show_shape(shape)}"
+        inner, whole = map(types.show_shape, (blocks, shape))
+        problem = f"blocks of {inner} do not divide {whole}"
         raise call.error("X0204", problem, "inner_blocks")
     return blocks
 
 
 @builds("tile_pack")
-def _tile_pack(call: Call) -> Vector:
+def _tile_pack(call: Call) -> types.Vector:
     value = call.vector("v")
     blocks = inner_blocks(call, value.shape)
     op = xetile.TilePackOp(value.ssa, blocks)
-    return Vector(call.ctx.emit(op), packed(value.shape, blocks), value.dtype)
+    return types.Vector(
+        call.ctx.emit(op), types.packed(value.shape, blocks), value.dtype
+    )
 
 
 @builds("tile_unpack")
-def _tile_unpack(call: Call) -> Vector:
+def _tile_unpack(call: Call) -> types.Vector:
     value = call.vector("v", blocked=True)
     if len(value.shape) != 4:
         raise call.error(
             "X0210",
-            f"`tile_unpack` takes a blocked vector, not {describe(value)}",
+            f"`tile_unpack` takes a blocked vector, not {types.describe(value)}",
             "v",
             help="xetile.tile_pack(v, [rows, columns]) makes one",
         )
     rows, columns, *blocks = value.shape
     op = xetile.TileUnpackOp(value.ssa, blocks)
     shape = (rows * blocks[0], columns * blocks[1])
-    return Vector(call.ctx.emit(op), shape, value.dtype)
+    return types.Vector(call.ctx.emit(op), shape, value.dtype)
 
 
 @builds("init_tile")
-def _init_tile(call: Call) -> Tile:
+def _init_tile(call: Call) -> types.Tile:
     indices = _listed_vectors(call)
     if indices is not None and call.value("shape") is None:
         return _scatter_tile(call, indices)
@@ -183,26 +161,30 @@ def _init_tile(call: Call) -> Tile:
         memory_space=space,
         inner_blocks=blocks or (),
     )
-    type_ = xetile.TileType(matrix_shape(shape), element_type(dtype), encoding)
+    type_ = xetile.TileType(
+        types.matrix_shape(shape), types.element_type(dtype), encoding
+    )
     op = xetile.InitTileOp(base.source, offsets, type_, base.sizes, base.strides)
     origin = _origin(call, shape)
-    return Tile(call.ctx.emit(op), shape, dtype, origin=origin, blocks=blocks)
+    return types.Tile(call.ctx.emit(op), shape, dtype, origin=origin, blocks=blocks)
 
 
-def _origin(call: Call, shape: Shape) -> Origin:
+def _origin(call: Call, shape: types.Shape) -> types.Origin:
     """What a note says of the tile: the user's text with the shape as numbers."""
     frame = call.ctx.frame
     parts = [frame.text(call.args[name].node) for name in ("base", "offsets")]
     line = frame.span(call.node)[0]
-    return Origin(line, f"init_tile({', '.join(parts)}, {show_shape(shape)})")
+    return types.Origin(
+        line, f"init_tile({', '.join(parts)}, {types.show_shape(shape)})"
+    )
 
 
-def _block_base(call: Call) -> tuple[Base, Value, int]:
+def _block_base(call: Call) -> tuple[Base, types.Value, int]:
     """The matrix behind a tile, its dtype and its memory space."""
     value = call.value("base")
-    if is_scalar(value) and scalar_kind(value) == "int":
+    if types.is_scalar(value) and types.scalar_kind(value) == "int":
         return _address_base(call), call.memory_dtype(), 0
-    if not isinstance(value, Array):
+    if not isinstance(value, types.Array):
         raise call.wrong_kind("base", "an array")
     if value.rank not in (1, 2):
         raise call.error(
@@ -216,20 +198,20 @@ def _block_base(call: Call) -> tuple[Base, Value, int]:
     rank = len(_listed(call.value("offsets")))
     if rank < value.rank:
         raise _offset_count(call, value.rank, rank, f"`{value.name}`")
-    return matrix_base(call.ctx, value), value.dtype, space_of(value)
+    return matrix_base(call.ctx, value), value.dtype, gathers.space_of(value)
 
 
 def _address_base(call: Call) -> Base:
     sizes = _extents(call, "base_shape")
     strides = _extents(call, "base_strides")
     address = call.ctx.emit(
-        arith.IndexCastOp(to_int(call.ctx, call.value("base")), I64)
+        arith.IndexCastOp(to_int(call.ctx, call.value("base")), types.I64)
     )
     unit = 0 if strides[0] == 1 and strides[1] != 1 else 1
     return Base(address, sizes, strides, unit)
 
 
-def _extents(call: Call, name: str) -> tuple[Extent, ...]:
+def _extents(call: Call, name: str) -> tuple[types.Extent, ...]:
     values = _listed(call.value(name))
     if len(values) != 2:
         raise call.error(
@@ -240,14 +222,14 @@ def _extents(call: Call, name: str) -> tuple[Extent, ...]:
     return tuple(_extent(call, value, name, n) for n, value in enumerate(values))
 
 
-def _listed(value: Value) -> list[Value]:
-    items = items_of(value)
+def _listed(value: types.Value) -> list[types.Value]:
+    items = types.items_of(value)
     return [value] if items is None else items
 
 
-def _extent(call: Call, value: Value, name: str, number: int) -> Extent:
-    if is_scalar(value) and scalar_kind(value) == "int":
-        return value.ssa if isinstance(value, Scalar) else int(value)
+def _extent(call: Call, value: types.Value, name: str, number: int) -> types.Extent:
+    if types.is_scalar(value) and types.scalar_kind(value) == "int":
+        return value.ssa if isinstance(value, types.Scalar) else int(value)
     node = call.args[name].node
     if isinstance(node, ast.Tuple | ast.List) and number < len(node.elts):
         node = node.elts[number]
@@ -255,8 +237,8 @@ def _extent(call: Call, value: Value, name: str, number: int) -> Extent:
         "X0305",
         f"`{name}` of `{call.name}` must hold ints",
         node,
-        label=f"is {describe(value)}",
-        help=_WHOLE if is_scalar(value) else None,
+        label=f"is {types.describe(value)}",
+        help=_WHOLE if types.is_scalar(value) else None,
     )
 
 
@@ -273,12 +255,12 @@ def _offset_count(call: Call, wanted: int, found: int, what: str) -> CompileErro
     )
 
 
-def _offsets(call: Call, shape: Shape) -> list[Extent]:
+def _offsets(call: Call, shape: types.Shape) -> list[types.Extent]:
     """Offsets in the matrix; a rank-1 tile lies in row 0."""
     values = _listed(call.value("offsets"))
     if len(values) != len(shape):
         raise _offset_count(
-            call, len(shape), len(values), f"a tile of {show_shape(shape)}"
+            call, len(shape), len(values), f"a tile of {types.show_shape(shape)}"
         )
     offsets = [_extent(call, value, "offsets", n) for n, value in enumerate(values)]
     return offsets if len(offsets) == 2 else [0, *offsets]
@@ -315,22 +297,22 @@ def _order(call: Call, base: Base) -> tuple[int, int]:
 # Scatter tiles ----------------------------------------------------------------------
 
 
-def _scatter_tile(call: Call, indices: Sequence[Arg]) -> Tile:
+def _scatter_tile(call: Call, indices: Sequence[Arg]) -> types.Tile:
     array = call.value("base")
-    if not isinstance(array, Array):
+    if not isinstance(array, types.Array):
         raise call.wrong_kind("base", "an array")
-    shape = shape_of_indices(call.ctx, indices)
+    shape = gathers.shape_of_indices(call.ctx, indices)
     maps = maps_of(call, "wg_map", shape)
-    return scatter_tile(call.ctx, array, indices, _origin(call, shape), maps)
+    return gathers.scatter_tile(call.ctx, array, indices, _origin(call, shape), maps)
 
 
 def _listed_vectors(call: Call) -> list[Arg] | None:
     """The indices of a scatter tile: a vector, or a list with one; else None."""
     given = call.args["offsets"]
-    if isinstance(given.value, Vector):
+    if isinstance(given.value, types.Vector):
         return [given]
     values = _listed(given.value)
-    if not any(isinstance(value, Vector) for value in values):
+    if not any(isinstance(value, types.Vector) for value in values):
         return None
     nodes = getattr(given.node, "elts", [])
     nodes = nodes if len(nodes) == len(values) else [given.node] * len(values)
@@ -338,11 +320,11 @@ def _listed_vectors(call: Call) -> list[Arg] | None:
 
 
 @builds("update_tile_offset")
-def _update_tile_offset(call: Call) -> Tile:
+def _update_tile_offset(call: Call) -> types.Tile:
     tile = call.tile("tile")
     if tile.scattered:
         moved = _move_scattered(call, tile)
-    elif isinstance(call.value("offsets"), Vector):
+    elif isinstance(call.value("offsets"), types.Vector):
         raise wrong_kind(
             call.ctx,
             "`offsets` of a plain tile",
@@ -355,18 +337,18 @@ def _update_tile_offset(call: Call) -> Tile:
     return replace(tile, ssa=moved)
 
 
-def _move_scattered(call: Call, tile: Tile) -> SSAValue:
+def _move_scattered(call: Call, tile: types.Tile) -> SSAValue:
     step = call.vector("offsets")
     if step.shape != tile.shape:
         raise call.error(
             "X0208",
-            f"a scatter tile of {show_shape(tile.shape)} moves by a vector of that"
-            " shape",
+            f"a scatter tile of {types.show_shape(tile.shape)} moves by a vector of"
+            " that shape",
             "offsets",
-            label=f"is {describe(step)}",
+            label=f"is {types.describe(step)}",
         )
-    check_indices(call.ctx, [call.args["offsets"]])
-    positions = as_indices(call.ctx, step)
+    gathers.check_indices(call.ctx, [call.args["offsets"]])
+    positions = gathers.as_indices(call.ctx, step)
     op = xetile.UpdateTileOffsetOp(tile.ssa, indices=positions)
     return call.ctx.emit(op)
 
@@ -375,17 +357,17 @@ def _move_scattered(call: Call, tile: Tile) -> SSAValue:
 
 
 @builds("slm")
-def _slm(call: Call) -> Array:
+def _slm(call: Call) -> types.Array:
     shape, dtype = call.shape("shape"), call.memory_dtype()
     _check_size(call, shape, dtype)
-    space = IntegerAttr(SHARED, I64)
-    type_ = MemRefType(element_type(dtype), shape, memory_space=space)
+    space = IntegerAttr(SHARED, types.I64)
+    type_ = MemRefType(types.element_type(dtype), shape, memory_space=space)
     memory = call.ctx.emit(memref.AllocOp(type_))
     strides = (1,) if len(shape) == 1 else (shape[1], 1)
-    return Array("slm", memory, dtype, 0, shape, strides, len(shape) - 1)
+    return types.Array("slm", memory, dtype, 0, shape, strides, len(shape) - 1)
 
 
-def _check_size(call: Call, shape: Shape, dtype: DType) -> None:
+def _check_size(call: Call, shape: types.Shape, dtype: DType) -> None:
     """Count the SLM of the kernel against what the target has."""
     ctx, size = call.ctx, prod(shape) * dtype.itemsize
     before = ctx.slm_bytes
@@ -397,6 +379,6 @@ def _check_size(call: Call, shape: Shape, dtype: DType) -> None:
         "X0211",
         f"`slm` asks for {size} bytes{earlier}, but {ctx.slm_limit} are allowed",
         "shape",
-        label=f"{show_shape(shape)} of {dtype}, {dtype.itemsize} bytes each",
+        label=f"{types.show_shape(shape)} of {dtype}, {dtype.itemsize} bytes each",
         help="use a smaller shape or dtype, or read the array from memory",
     )

@@ -14,6 +14,7 @@ from typing import Any, cast
 import numpy as np
 
 from xetl.errors import CompileError, XetlError
+from xetl.frontend import types
 from xetl.frontend.arguments import (
     OPERATIONS,
     Arg,
@@ -33,21 +34,6 @@ from xetl.frontend.exits import returned_value
 from xetl.frontend.expressions import expression, plain, starred
 from xetl.frontend.limits import check_call, check_count
 from xetl.frontend.source import Frame, FunctionNode, SourceFile, find_source
-from xetl.frontend.types import (
-    MISSING,
-    Array,
-    BoundMethod,
-    Environment,
-    LocalFunction,
-    Scalar,
-    Scope,
-    Tail,
-    Value,
-    Vector,
-    describe,
-    is_constant,
-    is_scalar,
-)
 from xetl.imports import late
 from xetl.language import ops
 from xetl.language.dtypes import DType
@@ -61,17 +47,17 @@ _advice_on = late("xetl.language.other_names", "advice_on")
 
 def inline_function(
     ctx: Context, function: Callable[..., Any], given: Given, node: ast.Call
-) -> Value:
+) -> types.Value:
     """Compile a call of a function or lambda of a module."""
     source = find_source(function)
-    scope = Scope(Environment(function, ctx.reads))
+    scope = types.Scope(types.Environment(function, ctx.reads))
     defaults = read(ctx, node, lambda: ctx.reads.defaults(function))
     return _inline(ctx, source.node, source.file, scope, defaults, given, node)
 
 
 def inline_operation(
     ctx: Context, operation: Callable[..., Any], args: Mapping[str, Arg], node: ast.AST
-) -> Value:
+) -> types.Value:
     """Compile a call of an operation that is made of others.
 
     Raises:
@@ -81,7 +67,7 @@ def inline_operation(
     assert body is not None
     source = find_source(body)
     names = {**vars(builtins), **body.__globals__}
-    scope = Scope(names)
+    scope = types.Scope(names)
     shared = ctx.slm_bytes
     value = _run_in(ctx, source.node, source.file, scope, args, node, hidden=True)
     is_users = not ctx.frame.hidden
@@ -96,10 +82,10 @@ def inline_operation(
 
 
 def inline_local(
-    ctx: Context, function: LocalFunction, given: Given, node: ast.Call
-) -> Value:
+    ctx: Context, function: types.LocalFunction, given: Given, node: ast.Call
+) -> types.Value:
     """Compile a call of a function or lambda written in the kernel."""
-    scope = Scope(function.scope)
+    scope = types.Scope(function.scope)
     file = function.frame.source
     return _inline(ctx, function.node, file, scope, function.defaults, given, node)
 
@@ -108,11 +94,11 @@ def _inline(
     ctx: Context,
     function: FunctionNode,
     file: SourceFile,
-    scope: Scope,
-    defaults: Mapping[str, Value],
+    scope: types.Scope,
+    defaults: Mapping[str, types.Value],
     given: Given,
     node: ast.Call,
-) -> Value:
+) -> types.Value:
     name = _name_of(function)
     if ctx.frame.depth >= MAX_INLINING:
         raise _endless(ctx, name, node)
@@ -130,12 +116,12 @@ def _run_in(
     ctx: Context,
     function: FunctionNode,
     file: SourceFile,
-    scope: Scope,
+    scope: types.Scope,
     args: Mapping[str, Arg],
     node: ast.AST,
     *,
     hidden: bool = False,
-) -> Value:
+) -> types.Value:
     """Compile the body of a function with its parameters bound."""
     name = _name_of(function)
     for parameter, arg in args.items():
@@ -172,15 +158,15 @@ def _endless(ctx: Context, name: str, node: ast.Call) -> CompileError:
     return error
 
 
-def _run_body(ctx: Context, function: FunctionNode) -> Value:
+def _run_body(ctx: Context, function: FunctionNode) -> types.Value:
     if isinstance(function, ast.Lambda):
         return ctx.evaluate(function.body)
-    ctx.run(function.body, Tail(function))
+    ctx.run(function.body, types.Tail(function))
     return returned_value(ctx, function.name, function)
 
 
 def parameters_of_node(
-    ctx: Context, function: FunctionNode, defaults: Mapping[str, Value]
+    ctx: Context, function: FunctionNode, defaults: Mapping[str, types.Value]
 ) -> list[Parameter]:
     """The parameters of a function of the user.
 
@@ -195,11 +181,11 @@ def parameters_of_node(
             help="write the parameters one by one",
         )
     places = [*arguments.posonlyargs, *arguments.args]
-    found = [Parameter(p.arg, defaults.get(p.arg, MISSING)) for p in places]
+    found = [Parameter(p.arg, defaults.get(p.arg, types.MISSING)) for p in places]
     if arguments.vararg is not None:
         found.append(Parameter(arguments.vararg.arg, variadic=True))
     return found + [
-        Parameter(p.arg, defaults.get(p.arg, MISSING), keyword_only=True)
+        Parameter(p.arg, defaults.get(p.arg, types.MISSING), keyword_only=True)
         for p in arguments.kwonlyargs
     ]
 
@@ -209,7 +195,7 @@ PURE: tuple[Callable[..., Any], ...] = (wg_map, sg_map, xe_map)
 
 
 @expression(ast.Call)
-def _call(ctx: Context, node: ast.Call) -> Value:
+def _call(ctx: Context, node: ast.Call) -> types.Value:
     callee = ctx.evaluate(node.func)
     return call_value(ctx, callee, evaluate_arguments(ctx, node), node)
 
@@ -235,14 +221,16 @@ def evaluate_arguments(ctx: Context, node: ast.Call) -> Given:
     return given
 
 
-def call_value(ctx: Context, callee: Value, given: Given, node: ast.Call) -> Value:
+def call_value(
+    ctx: Context, callee: types.Value, given: Given, node: ast.Call
+) -> types.Value:
     """Call whatever ``callee`` is."""
-    if isinstance(callee, BoundMethod):
+    if isinstance(callee, types.BoundMethod):
         return _call_method(ctx, callee, given, node)
     operation = operation_name(callee)
     if operation is not None:
         return call_operation(ctx, operation, callee, given, node)
-    if isinstance(callee, LocalFunction):
+    if isinstance(callee, types.LocalFunction):
         return inline_local(ctx, callee, given, node)
     if isinstance(callee, Function):
         return inline_function(ctx, cast("Function[..., Any]", callee).fn, given, node)
@@ -258,16 +246,16 @@ def call_value(ctx: Context, callee: Value, given: Given, node: ast.Call) -> Val
     raise _not_callable(ctx, callee, node)
 
 
-def _of_dtype(ctx: Context, dtype: DType, given: Given, node: ast.Call) -> Value:
+def _of_dtype(ctx: Context, dtype: DType, given: Given, node: ast.Call) -> types.Value:
     """``u32(3)``: a number as ``dtype`` holds it; of a vector, ``.to``."""
     names = [Parameter("value")]
     bound, _ = bind_arguments(ctx, dtype.name, names, given, node)
     value = bound["value"].value
-    if isinstance(value, Vector):
+    if isinstance(value, types.Vector):
         return convert(ctx, value, dtype)
-    if not is_scalar(value) or dtype.name == "tf32":
+    if not types.is_scalar(value) or dtype.name == "tf32":
         raise wrong_kind(ctx, f"the argument of `{dtype}`", "a number", bound["value"])
-    if isinstance(value, Scalar):
+    if isinstance(value, types.Scalar):
         # By way of the element, so that the value is rounded as the dtype says.
         return from_element(ctx, to_element(ctx, value, dtype), dtype)
     return plain(rounded(value, dtype))
@@ -281,11 +269,11 @@ def parameters_of(declaration: Callable[..., Any]) -> list[Parameter]:
     """The parameters of an operation, from its declaration in xetl.language."""
     found: list[Parameter] = []
     for parameter in inspect.signature(declaration).parameters.values():
-        default: Value = parameter.default
+        default: types.Value = parameter.default
         found.append(
             Parameter(
                 parameter.name,
-                MISSING if default is inspect.Parameter.empty else default,
+                types.MISSING if default is inspect.Parameter.empty else default,
                 parameter.kind is inspect.Parameter.KEYWORD_ONLY,
                 parameter.kind is inspect.Parameter.VAR_POSITIONAL,
             )
@@ -299,7 +287,7 @@ def call_operation(
     declaration: Callable[..., Any],
     given: Given,
     node: ast.Call,
-) -> Value:
+) -> types.Value:
     """Call an operation of the language."""
     parameters = parameters_of(declaration)
     args, rest = bind_arguments(ctx, name, parameters, given, node)
@@ -309,10 +297,10 @@ def call_operation(
 
 
 def _call_method(
-    ctx: Context, method: BoundMethod, given: Given, node: ast.Call
-) -> Value:
+    ctx: Context, method: types.BoundMethod, given: Given, node: ast.Call
+) -> types.Value:
     """``v.sum(0)``: the operation of that name with the owner as first argument."""
-    owner = ArrayOfUser if isinstance(method.owner, Array) else VectorOfUser
+    owner = ArrayOfUser if isinstance(method.owner, types.Array) else VectorOfUser
     declaration = getattr(owner, method.name)
     receiver = Given([Arg(method.owner, method.owner_node), *given.positional], {})
     receiver.keywords = given.keywords
@@ -335,7 +323,7 @@ def _builder(ctx: Context, name: str, node: ast.Call) -> OperationHandler:
 # Functions of the host --------------------------------------------------------------
 
 
-def _is_pure(callee: Value) -> bool:
+def _is_pure(callee: types.Value) -> bool:
     module: object = getattr(callee, "__module__", None)
     if isinstance(callee, type) and issubclass(callee, np.generic):
         return True
@@ -346,9 +334,9 @@ def _is_pure(callee: Value) -> bool:
 
 def _call_pure(
     ctx: Context, callee: Callable[..., Any], given: Given, node: ast.Call
-) -> Value:
+) -> types.Value:
     for arg in [*given.positional, *given.keywords.values()]:
-        if not is_constant(arg.value):
+        if not types.is_constant(arg.value):
             raise _host_function(ctx, callee, node)
         check_readable(ctx, arg)
     check_call(ctx, callee, [arg.value for arg in given.positional])
@@ -369,7 +357,7 @@ def _call_pure(
         ) from None
 
 
-def _not_callable(ctx: Context, callee: Value, node: ast.Call) -> CompileError:
+def _not_callable(ctx: Context, callee: types.Value, node: ast.Call) -> CompileError:
     if isinstance(callee, FunctionType):
         return ctx.error(
             "X0103",
@@ -393,7 +381,7 @@ def _not_callable(ctx: Context, callee: Value, node: ast.Call) -> CompileError:
         )
     if callable(callee):
         return _host_function(ctx, callee, node)
-    return ctx.error("X0310", f"{describe(callee)} cannot be called", node.func)
+    return ctx.error("X0310", f"{types.describe(callee)} cannot be called", node.func)
 
 
 def _host_function(

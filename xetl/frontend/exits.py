@@ -16,37 +16,23 @@ from xdsl.ir import SSAValue
 from xetl.dialects import xetile
 from xetl.dialects.upstream import arith
 from xetl.errors import ControlFlowError
+from xetl.frontend import types
 from xetl.frontend.carrying import describe_kind, line_of
 from xetl.frontend.casts import index_constant, splat
 from xetl.frontend.context import Context
-from xetl.frontend.types import (
-    CONTINUED,
-    I64,
-    RETURNED,
-    Binding,
-    Exit,
-    Scalar,
-    Tail,
-    Tile,
-    Value,
-    Vector,
-    is_scalar,
-    items_of,
-    scalar_kind,
-)
 
 
-def reach(ctx: Context, tail: Tail) -> None:
+def reach(ctx: Context, tail: types.Tail) -> None:
     """Fall off the end of a function or a body on the current path."""
     scope = ctx.scope
     if tail.function is None:
-        scope.exit = remap(ctx, scope.exit, {CONTINUED: 0})
+        scope.exit = remap(ctx, scope.exit, {types.CONTINUED: 0})
     elif scope.exit.known == 0:
-        scope.exit = Exit.of(RETURNED)
-        scope.returned = Binding(None, tail.function)
+        scope.exit = types.Exit.of(types.RETURNED)
+        scope.returned = types.Binding(None, tail.function)
 
 
-def code_of(ctx: Context, exit_: Exit) -> SSAValue:
+def code_of(ctx: Context, exit_: types.Exit) -> SSAValue:
     """An exit code as index."""
     known = exit_.known
     if known is not None:
@@ -55,51 +41,51 @@ def code_of(ctx: Context, exit_: Exit) -> SSAValue:
     return exit_.ssa
 
 
-def is_running(ctx: Context, exit_: Exit) -> Scalar:
+def is_running(ctx: Context, exit_: types.Exit) -> types.Scalar:
     """Whether a path whose exit is not known still runs."""
     return _is(ctx, exit_, 0)
 
 
-def _is(ctx: Context, exit_: Exit, code: int) -> Scalar:
+def _is(ctx: Context, exit_: types.Exit, code: int) -> types.Scalar:
     same = arith.CmpiOp("eq", code_of(ctx, exit_), index_constant(ctx, code))
-    return Scalar(ctx.emit(same), "bool")
+    return types.Scalar(ctx.emit(same), "bool")
 
 
-def remap(ctx: Context, exit_: Exit, codes: Mapping[int, int]) -> Exit:
+def remap(ctx: Context, exit_: types.Exit, codes: Mapping[int, int]) -> types.Exit:
     """The exit with some codes replaced, as the end of a loop does."""
     result = frozenset(codes.get(code, code) for code in exit_.codes)
     if len(result) == 1:
-        return Exit(result)
+        return types.Exit(result)
     ssa = code_of(ctx, exit_)
     for old, new in codes.items():
         if old in exit_.codes:
             found = _is(ctx, exit_, old).ssa
             ssa = ctx.emit(arith.SelectOp(found, index_constant(ctx, new), ssa))
-    return Exit(result, ssa)
+    return types.Exit(result, ssa)
 
 
-def stopped(exit_: Exit) -> Exit:
+def stopped(exit_: types.Exit) -> types.Exit:
     """The exit where it is known not to run."""
     codes = exit_.codes - {0}
-    return Exit(codes, exit_.ssa if len(codes) > 1 else None)
+    return types.Exit(codes, exit_.ssa if len(codes) > 1 else None)
 
 
-def any_value(ctx: Context, like: Value) -> Value:
+def any_value(ctx: Context, like: types.Value) -> types.Value:
     """A value of the kind of ``like`` for a path on which nobody reads it."""
-    if is_scalar(like):
-        return {"int": 0, "float": 0.0, "bool": False}[scalar_kind(like)]
-    if isinstance(like, Vector):
+    if types.is_scalar(like):
+        return {"int": 0, "float": 0.0, "bool": False}[types.scalar_kind(like)]
+    if isinstance(like, types.Vector):
         return splat(ctx, 0, like.shape, like.dtype)
-    if isinstance(like, Tile):
+    if isinstance(like, types.Tile):
         return _any_tile(ctx, like)
-    return tuple(any_value(ctx, item) for item in items_of(like) or ())
+    return tuple(any_value(ctx, item) for item in types.items_of(like) or ())
 
 
-def _any_tile(ctx: Context, like: Tile) -> Tile:
+def _any_tile(ctx: Context, like: types.Tile) -> types.Tile:
     """A tile without an element, at no address."""
     type_ = like.ssa.type
     assert isinstance(type_, xetile.TileType)
-    nowhere = ctx.emit(arith.ConstantOp.integer(0, I64))
+    nowhere = ctx.emit(arith.ConstantOp.integer(0, types.I64))
     if like.scattered:
         where = VectorType(IndexType(), type_.shape)
         indices = ctx.emit(arith.ConstantOp.splat(0, where))
@@ -110,7 +96,7 @@ def _any_tile(ctx: Context, like: Tile) -> Tile:
     return replace(like, ssa=ctx.emit(op))
 
 
-def returned_value(ctx: Context, name: str, node: ast.AST) -> Value:
+def returned_value(ctx: Context, name: str, node: ast.AST) -> types.Value:
     """What a function gives, at its end.
 
     Raises:
@@ -119,13 +105,13 @@ def returned_value(ctx: Context, name: str, node: ast.AST) -> Value:
     exit_, returned = ctx.scope.exit, ctx.scope.returned
     if returned is None:
         return None
-    if exit_.known != RETURNED and returned.value is not None:
-        raise disagreement(ctx, returned, Binding(None, node), name)
+    if exit_.known != types.RETURNED and returned.value is not None:
+        raise disagreement(ctx, returned, types.Binding(None, node), name)
     return returned.value
 
 
 def disagreement(
-    ctx: Context, one: Binding, other: Binding, name: str
+    ctx: Context, one: types.Binding, other: types.Binding, name: str
 ) -> ControlFlowError:
     """The error for two ``return`` of different kinds."""
     if one.value is None:

@@ -10,16 +10,8 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from xetl.errors import did_you_mean
-from xetl.frontend import arithmetic
+from xetl.frontend import arithmetic, branches
 from xetl.frontend.arguments import OPERATIONS, Arg, Call, check_readable, read
-from xetl.frontend.branches import (
-    Path,
-    begin_path,
-    choose,
-    is_cheap,
-    join_values,
-    splice,
-)
 from xetl.frontend.casts import invert, minus
 from xetl.frontend.context import EXPRESSIONS, Context, ExpressionHandler, unsupported
 from xetl.frontend.limits import check_format
@@ -187,7 +179,7 @@ def _decide(
     def compute() -> None:
         values.append(_decide(ctx, is_and, operands[1:], node))
 
-    path = begin_path(ctx, compute)
+    path = branches.begin_path(ctx, compute)
     value = values[0]
     if not is_scalar(value):
         arithmetic.truth(ctx, Arg(value, operands[1]))  # vectors have none: an error
@@ -196,8 +188,8 @@ def _decide(
         with ctx.appending(path.block):
             value = arithmetic.truth(ctx, Arg(value, operands[1]))
         first = Arg(condition, first.node)
-    if is_cheap(path.block):
-        splice(ctx, path.block)
+    if branches.is_cheap(path.block):
+        branches.splice(ctx, path.block)
         return arithmetic.select(ctx, is_and, condition, first.value, value)
     return _decide_later(ctx, is_and, condition, path, (first.value, value), node)
 
@@ -206,16 +198,18 @@ def _decide_later(
     ctx: Context,
     is_and: bool,
     condition: Scalar,
-    path: Path,
+    path: branches.Path,
     values: tuple[Value, Value],
     node: ast.BoolOp,
 ) -> Value:
     """The second operand inside an ``scf.if``: it reads memory or has effects."""
     first, second = values
-    other = begin_path(ctx, lambda: None)
+    other = branches.begin_path(ctx, lambda: None)
     if is_and:
-        return join_values(ctx, condition, (path, other), [second, first], node)
-    return join_values(ctx, condition, (other, path), [first, second], node)
+        return branches.join_values(
+            ctx, condition, (path, other), [second, first], node
+        )
+    return branches.join_values(ctx, condition, (other, path), [first, second], node)
 
 
 @expression(ast.Compare)
@@ -278,7 +272,7 @@ def _ternary(ctx: Context, node: ast.IfExp) -> Value:
     condition = arithmetic.truth(ctx, argument(ctx, node.test))
     if isinstance(condition, bool):
         return ctx.evaluate(node.body if condition else node.orelse)
-    return choose(ctx, condition, node)
+    return branches.choose(ctx, condition, node)
 
 
 @expression(ast.Lambda)

@@ -15,26 +15,11 @@ from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from xetl.dialects.upstream import arith, gpu, memref
 from xetl.errors import InternalError, XetlError
+from xetl.frontend import types
 from xetl.frontend.arrays import argument_type
 from xetl.frontend.calls import parameters_of_node
 from xetl.frontend.context import Context
 from xetl.frontend.source import Frame, FunctionNode, find_source
-from xetl.frontend.types import (
-    F64,
-    I1,
-    I64,
-    INDEX,
-    Array,
-    Environment,
-    Extent,
-    Scalar,
-    Scope,
-    Tail,
-    Value,
-    describe,
-    element_type,
-    items_of,
-)
 from xetl.language.reads import Reads
 from xetl.language.signature import (
     ArrayParam,
@@ -83,7 +68,7 @@ def _traceback_at(error: XetlError, file: str, line: int) -> TracebackType | Non
 _NO_WORD = re.compile(r"\W+")
 """What names of values cannot have."""
 
-_SCALARS: dict[str, Attribute] = {"i64": I64, "f64": F64, "i1": I1}
+_SCALARS: dict[str, Attribute] = {"i64": types.I64, "f64": types.F64, "i1": types.I1}
 
 
 def build_module(
@@ -132,7 +117,7 @@ def _build(
     name = function.__name__.replace("<lambda>", "lambda")
     runtime = [p for p in signature.params if not isinstance(p, ConstParam)]
     block = Block(arg_types=[_argument_type(param) for param in runtime])
-    scope = Scope(Environment(function, reads))
+    scope = types.Scope(types.Environment(function, reads))
     frame = Frame(source.file, name)
     level = "workgroup" if subgroups is None else "subgroup"
     node = source.node
@@ -163,7 +148,7 @@ def _compile_body(ctx: Context, node: FunctionNode) -> None:
         if isinstance(node, ast.Lambda):
             ctx.evaluate(node.body)
         else:
-            ctx.run(node.body, Tail(node))
+            ctx.run(node.body, types.Tail(node))
             _check_returns(ctx)
     except XetlError:
         raise
@@ -188,7 +173,7 @@ def _check_returns(ctx: Context) -> None:
     if returned is not None and returned.value is not None:
         raise ctx.error(
             "X0611",
-            f"a kernel returns nothing, but this is {describe(returned.value)}",
+            f"a kernel returns nothing, but this is {types.describe(returned.value)}",
             returned.node,
             help="store results with xetile.store_tile(value, tile)",
         )
@@ -207,25 +192,25 @@ def _check_parameters(ctx: Context, function: Callable[..., Any]) -> None:
 def _argument_type(param: ArrayParam | ScalarParam) -> Attribute:
     if isinstance(param, ScalarParam):
         return _SCALARS[param.kind]
-    return argument_type(element_type(param.dtype), param.rank, param.unit_dim)
+    return argument_type(types.element_type(param.dtype), param.rank, param.unit_dim)
 
 
 def _bind(
     ctx: Context, param: ArrayParam | ScalarParam | ConstParam, values: Any
-) -> Value:
+) -> types.Value:
     if isinstance(param, ConstParam):
         listed = isinstance(param.value, list)
-        return tuple(items_of(param.value) or ()) if listed else param.value
+        return tuple(types.items_of(param.value) or ()) if listed else param.value
     value: SSAValue = next(values)
     value.name_hint = _NO_WORD.sub("_", param.name).strip("_")
     if isinstance(param, ArrayParam):
         return _bind_array(ctx, param, value)
     if param.kind == "i64":
-        return Scalar(ctx.emit(arith.IndexCastOp(value, INDEX)), "int")
-    return Scalar(value, "float" if param.kind == "f64" else "bool")
+        return types.Scalar(ctx.emit(arith.IndexCastOp(value, types.INDEX)), "int")
+    return types.Scalar(value, "float" if param.kind == "f64" else "bool")
 
 
-def _assemble(param: TupleParam, parts: Mapping[str, Value]) -> Value:
+def _assemble(param: TupleParam, parts: Mapping[str, types.Value]) -> types.Value:
     """A tuple or record of what was bound."""
     items = [
         parts[item] if isinstance(item, str) else _assemble(item, parts)
@@ -236,12 +221,12 @@ def _assemble(param: TupleParam, parts: Mapping[str, Value]) -> Value:
     return Record.make(param.form[0], param.form[1:], items)
 
 
-def _bind_array(ctx: Context, param: ArrayParam, root: SSAValue) -> Array:
+def _bind_array(ctx: Context, param: ArrayParam, root: SSAValue) -> types.Array:
     metadata = ctx.add(memref.ExtractStridedMetadataOp(root))
-    strides: list[Extent] = list(metadata.strides)
+    strides: list[types.Extent] = list(metadata.strides)
     if param.unit_dim is not None:
         strides[param.unit_dim] = 1
-    return Array(
+    return types.Array(
         param.name,
         root,
         param.dtype,

@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Region, SSAValue
 
 from xetl.dialects.upstream import arith, scf
-from xetl.frontend import arithmetic
+from xetl.frontend import arithmetic, types
 from xetl.frontend.arguments import OPERATIONS, Arg, Call
 from xetl.frontend.assignment import assign, assigned_names
 from xetl.frontend.branches import branch, guard, resume, splice
@@ -30,22 +30,6 @@ from xetl.frontend.context import (
 from xetl.frontend.exits import may_leave, reach, remap
 from xetl.frontend.expressions import argument, binary_operation, evaluate_defaults
 from xetl.frontend.limits import check_count
-from xetl.frontend.types import (
-    BROKEN,
-    CONTINUED,
-    INDEX,
-    RETURNED,
-    RUNNING,
-    Binding,
-    Exit,
-    LocalFunction,
-    Range,
-    Scalar,
-    Tail,
-    Value,
-    describe,
-    items_of,
-)
 from xetl.imports import late
 from xetl.language.operation import constexpr, function
 
@@ -69,14 +53,14 @@ def run_loop(ctx: Context, node: ast.For) -> None:
     """Compile a ``for`` statement."""
     refuse_else(ctx, node)
     iterated = ctx.evaluate(node.iter)
-    if isinstance(iterated, Range):
+    if isinstance(iterated, types.Range):
         _run_range(ctx, node, iterated)
         return
-    items = iterated if isinstance(iterated, range) else items_of(iterated)
+    items = iterated if isinstance(iterated, range) else types.items_of(iterated)
     if items is None:
         raise ctx.error(
             "X0305",
-            f"a loop cannot run over {describe(iterated)}",
+            f"a loop cannot run over {types.describe(iterated)}",
             node.iter,
             help="write `range(...)`, or xetile.static_range(...) to unroll",
         )
@@ -86,7 +70,7 @@ def run_loop(ctx: Context, node: ast.For) -> None:
 # Unrolled ---------------------------------------------------------------------------
 
 
-def _unroll(ctx: Context, node: ast.For, items: Sequence[Value]) -> None:
+def _unroll(ctx: Context, node: ast.For, items: Sequence[types.Value]) -> None:
     outer, ctx.node = ctx.node, node.iter
     advice = "write `range(...)` for a loop of the run"
     check_count(ctx, len(items), "this loop would be unrolled", advice)
@@ -99,21 +83,21 @@ def _unroll(ctx: Context, node: ast.For, items: Sequence[Value]) -> None:
             guard(ctx, lambda item=item: _iteration(ctx, node, item), node)
         else:
             _iteration(ctx, node, item)
-        ctx.scope.exit = remap(ctx, ctx.scope.exit, {CONTINUED: 0})
+        ctx.scope.exit = remap(ctx, ctx.scope.exit, {types.CONTINUED: 0})
         if not ctx.scope.exit.may_run:
             break
-    ctx.scope.exit = remap(ctx, ctx.scope.exit, {BROKEN: 0})
+    ctx.scope.exit = remap(ctx, ctx.scope.exit, {types.BROKEN: 0})
 
 
-def _iteration(ctx: Context, node: ast.For, item: Value) -> None:
+def _iteration(ctx: Context, node: ast.For, item: types.Value) -> None:
     assign(ctx, node.target, item, node)
-    ctx.run(node.body, Tail())
+    ctx.run(node.body, types.Tail())
 
 
 # Loops of the run -------------------------------------------------------------------
 
 
-def _run_range(ctx: Context, node: ast.For, bounds: Range) -> None:
+def _run_range(ctx: Context, node: ast.For, bounds: types.Range) -> None:
     if not may_leave(node.body):
         _run_for(ctx, node, bounds)
         return
@@ -132,19 +116,19 @@ def _run_range(ctx: Context, node: ast.For, bounds: Range) -> None:
     _run_left_range(ctx, node, Counter(ctx, bounds))
 
 
-def _run_for(ctx: Context, node: ast.For, bounds: Range) -> bool:
+def _run_for(ctx: Context, node: ast.For, bounds: types.Range) -> bool:
     """Compile to ``scf.for``; whether the body turned out to leave the loop."""
     counter = Counter(ctx, bounds)
     targets = assigned_names([node.target])
     carried = Carried(ctx, node, assigned_names(node.body) | targets)
     starts = carried.starts(ctx)
-    with ctx.into([INDEX, *(value.type for value in starts)]) as block:
+    with ctx.into([types.INDEX, *(value.type for value in starts)]) as block:
         carried.enter(ctx, block.args[1:])
         assign(ctx, node.target, counter.value(ctx, block.args[0]), node)
-        ctx.run(node.body, Tail())
-        if ctx.scope.exit.codes - {0, CONTINUED}:
+        ctx.run(node.body, types.Tail())
+        if ctx.scope.exit.codes - {0, types.CONTINUED}:
             return True
-        ctx.scope.exit, ctx.node = RUNNING, node
+        ctx.scope.exit, ctx.node = types.RUNNING, node
         ctx.add(scf.YieldOp(*carried.ends(ctx, targets)))
     loop = scf.ForOp(*counter.bounds, starts, Region(block))
     carried.leave(ctx, ctx.add(loop).results, targets)
@@ -154,7 +138,7 @@ def _run_for(ctx: Context, node: ast.For, bounds: Range) -> bool:
 class Counter:
     """Bounds of an ``scf.for``, and the user's counter computed from its own."""
 
-    def __init__(self, ctx: Context, bounds: Range) -> None:
+    def __init__(self, ctx: Context, bounds: types.Range) -> None:
         self.start = bounds.start
         self.downwards = isinstance(bounds.step, int) and bounds.step < 0
         if self.downwards:
@@ -172,15 +156,15 @@ class Counter:
         else:
             self.bounds = _guarded(ctx, bounds)
 
-    def value(self, ctx: Context, own: SSAValue) -> Scalar:
+    def value(self, ctx: Context, own: SSAValue) -> types.Scalar:
         """The user's counter."""
         if not self.downwards:
-            return Scalar(own, "int")
+            return types.Scalar(own, "int")
         start = to_int(ctx, self.start)
-        return Scalar(ctx.emit(arith.SubiOp(start, own)), "int")
+        return types.Scalar(ctx.emit(arith.SubiOp(start, own)), "int")
 
 
-def _guarded(ctx: Context, bounds: Range) -> tuple[SSAValue, SSAValue, SSAValue]:
+def _guarded(ctx: Context, bounds: types.Range) -> tuple[SSAValue, SSAValue, SSAValue]:
     """A step of the run that is not positive runs the loop no times."""
     start, stop = to_int(ctx, bounds.start), to_int(ctx, bounds.stop)
     step = to_int(ctx, bounds.step)
@@ -192,7 +176,7 @@ def _guarded(ctx: Context, bounds: Range) -> tuple[SSAValue, SSAValue, SSAValue]
     return start, stop, step
 
 
-def run_block(ctx: Context, body: Sequence[ast.stmt], tail: Tail | None) -> None:
+def run_block(ctx: Context, body: Sequence[ast.stmt], tail: types.Tail | None) -> None:
     """Compile statements; ``tail`` is the end that they reach, if any."""
     for position, statement in enumerate(body):
         ctx.node = statement
@@ -228,7 +212,7 @@ def _is_quiet(statement: ast.stmt) -> bool:
 
 
 def _run_if(
-    ctx: Context, node: ast.If, rest: Sequence[ast.stmt], tail: Tail | None
+    ctx: Context, node: ast.If, rest: Sequence[ast.stmt], tail: types.Tail | None
 ) -> bool:
     """Compile an ``if``; whether the rest was compiled with it."""
     condition = arithmetic.truth(ctx, Arg(ctx.evaluate(node.test), node.test))
@@ -280,7 +264,7 @@ def _annotated(ctx: Context, node: ast.AnnAssign) -> None:
     if node.value is None:
         return
     value = ctx.evaluate(node.value)
-    if isinstance(value, Scalar) and ctx.evaluate(node.annotation) is constexpr:
+    if isinstance(value, types.Scalar) and ctx.evaluate(node.annotation) is constexpr:
         raise ctx.error(
             "X0606", "this `constexpr` is known at run time only", node.value
         )
@@ -314,19 +298,19 @@ def _while(ctx: Context, node: ast.While) -> None:
 
 @statement(ast.Break)
 def _break(ctx: Context, node: ast.Break) -> None:
-    ctx.scope.exit = Exit.of(BROKEN)
+    ctx.scope.exit = types.Exit.of(types.BROKEN)
 
 
 @statement(ast.Continue)
 def _continue(ctx: Context, node: ast.Continue) -> None:
-    ctx.scope.exit = Exit.of(CONTINUED)
+    ctx.scope.exit = types.Exit.of(types.CONTINUED)
 
 
 @statement(ast.Return)
 def _return(ctx: Context, node: ast.Return) -> None:
     value = ctx.evaluate(node.value) if node.value is not None else None
-    ctx.scope.returned = Binding(value, node)
-    ctx.scope.exit = Exit.of(RETURNED)
+    ctx.scope.returned = types.Binding(value, node)
+    ctx.scope.exit = types.Exit.of(types.RETURNED)
 
 
 @statement(ast.FunctionDef)
@@ -340,7 +324,9 @@ def _function(ctx: Context, node: ast.FunctionDef) -> None:
                 help="leave it out: nested functions need none",
             )
     defaults = evaluate_defaults(ctx, node.args)
-    ctx.scope.bind(node.name, LocalFunction(node, ctx.scope, ctx.frame, defaults), node)
+    ctx.scope.bind(
+        node.name, types.LocalFunction(node, ctx.scope, ctx.frame, defaults), node
+    )
 
 
 @statement(ast.Assert)

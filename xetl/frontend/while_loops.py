@@ -15,21 +15,13 @@ from xdsl.ir import Region, SSAValue
 
 from xetl.dialects.upstream import arith, scf
 from xetl.errors import CompileError
-from xetl.frontend import arithmetic
+from xetl.frontend import arithmetic, exits
 from xetl.frontend.arguments import Arg
 from xetl.frontend.assignment import assign, assigned_names
 from xetl.frontend.branches import begin_path, is_cheap, join, splice
 from xetl.frontend.carrying import Carried, can_cross, from_ssa, to_ssa
 from xetl.frontend.casts import runtime
 from xetl.frontend.context import Context
-from xetl.frontend.exits import (
-    any_value,
-    code_of,
-    is_running,
-    may_leave,
-    remap,
-    stopped,
-)
 from xetl.frontend.types import (
     BROKEN,
     CONTINUED,
@@ -149,13 +141,13 @@ class _WhileLoop:
 
     def __init__(self, ctx: Context, loop: Leaving) -> None:
         self.ctx, self.loop, self.node = ctx, loop, loop.node
-        self.leaves = may_leave(loop.node.body)
+        self.leaves = exits.may_leave(loop.node.body)
         self.carried = Carried(ctx, loop.node, loop.changing)
         self.starts = [*loop.own_starts, *self.carried.starts(ctx)]
         self.own = len(loop.own_starts)
         self.names = len(self.starts)
         if self.leaves:
-            self.starts.append(code_of(ctx, RUNNING))
+            self.starts.append(exits.code_of(ctx, RUNNING))
         self.passed: list[SSAValue] = []
         self.yielded: list[SSAValue] = []
         self.fresh: dict[str, Binding] = {}
@@ -195,7 +187,7 @@ class _WhileLoop:
             return runtime(ctx, condition), False
         tests: list[Scalar | bool] = []
         exit_ = ctx.scope.exit
-        running = is_running(ctx, exit_)
+        running = exits.is_running(ctx, exit_)
 
         def test() -> None:
             ctx.scope.exit = RUNNING
@@ -203,7 +195,7 @@ class _WhileLoop:
             ctx.scope.bind(_TEST, tests[0])
 
         def leave() -> None:
-            ctx.scope.exit = stopped(exit_)
+            ctx.scope.exit = exits.stopped(exit_)
             ctx.scope.bind(_TEST, False)
 
         then, otherwise = begin_path(ctx, test), begin_path(ctx, leave)
@@ -236,13 +228,13 @@ class _WhileLoop:
             loop.enter(own)
             ctx.run(self.node.body, Tail())
             ctx.node = self.node
-            self.exit = remap(ctx, ctx.scope.exit, {CONTINUED: 0})
+            self.exit = exits.remap(ctx, ctx.scope.exit, {CONTINUED: 0})
             self.returned = ctx.scope.returned
             ctx.scope.exit, ctx.scope.returned = RUNNING, None
             self.yielded = loop.advance(own) if self.exit.may_run else list(own)
             self.yielded += self.carried.ends(ctx, loop.targets)
             if self.leaves:
-                self.yielded.append(code_of(ctx, self.exit))
+                self.yielded.append(exits.code_of(ctx, self.exit))
         if self.endless and not self.exit.codes & {BROKEN, RETURNED}:
             raise self._never_ends()
 
@@ -260,7 +252,7 @@ class _WhileLoop:
         if self.returned is None or is_constant(self.returned.value):
             return
         ctx, value = self.ctx, self.returned.value
-        nothing = any_value(ctx, value)
+        nothing = exits.any_value(ctx, value)
         self.returned_at = len(self.passed)
         # The names that the test sets are passed on, but not carried.
         for start in to_ssa(ctx, nothing):
@@ -305,7 +297,7 @@ class _WhileLoop:
         if not self.endless:
             codes |= {0}
         known = Exit(codes, code.ssa if len(codes) > 1 else None)
-        self.ctx.scope.exit = remap(self.ctx, known, {BROKEN: 0})
+        self.ctx.scope.exit = exits.remap(self.ctx, known, {BROKEN: 0})
 
 
 def _set_by_test(node: ast.For | ast.While) -> set[str]:

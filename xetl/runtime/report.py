@@ -247,7 +247,6 @@ def stats(
     """The facts an artifact holds, and what its backend finds out when asked.
 
     Args:
-        kernel: its name.
         backend: who compiled it.
         target: for what.
         artifact: the code.

@@ -14,14 +14,8 @@ from xdsl.ir import Attribute, Operation
 
 from xetl import compiler, pipeline
 from xetl.backend import Artifact, BackendBase, Event
+from xetl.dialects import kernel_attributes
 from xetl.dialects.base import ints_of
-from xetl.dialects.kernel_attributes import (
-    ALIAS_GROUPS,
-    STAGE,
-    STORED,
-    SUBGROUPS,
-    stage_of,
-)
 from xetl.dialects.launch_form import launch_form
 from xetl.dialects.text import FILE, Function, cannot_run, error_at, qualified_name
 from xetl.dialects.verify import LocatedVerifyException
@@ -145,7 +139,7 @@ class TextKernel(LaunchedKernel):
         self._text = text
         self._function = function
         self._others = [other for other in others if other is not function]
-        self._is_lowered = STORED in function.attributes
+        self._is_lowered = kernel_attributes.STORED in function.attributes
         self._types: Sequence[Attribute] = function.function_type.inputs.data
         if self._is_lowered:
             self._types = self._types[:-3]  # the grid is given in brackets
@@ -390,7 +384,7 @@ class TextKernel(LaunchedKernel):
         """A module with this kernel alone."""
         counts = self._subgroups or self._default_subgroups()
         module = launch_form(self._function, self._others, self.names, aliases, counts)
-        stage = stage_of(module)
+        stage = kernel_attributes.stage_of(module)
         if self._is_lowered:
             self._check_aliases(aliases)
             if stage is None:
@@ -406,7 +400,7 @@ class TextKernel(LaunchedKernel):
 
     def _check_aliases(self, aliases: Sequence[int]) -> None:
         """A text that was lowered holds for arrays that are apart as they were then."""
-        known = ints_of(self._function.attributes.get(ALIAS_GROUPS))
+        known = ints_of(self._function.attributes.get(kernel_attributes.ALIAS_GROUPS))
         if aliases and list(aliases) != list(known):
             raise LaunchError(
                 f"`{self.name}` cannot be launched: it was lowered for arrays of which "
@@ -419,14 +413,14 @@ class TextKernel(LaunchedKernel):
         for map_ in used_maps(self._function):
             return prod(map_.sg_layout), 1, 1
         known = {**self._function.properties, **self._function.attributes}
-        layout = ints_of(known.get(SUBGROUPS))
+        layout = ints_of(known.get(kernel_attributes.SUBGROUPS))
         if len(layout) == 2:
             return layout[1], layout[0], 1
         for name in ("known_block_size", "gpu.known_block_size"):
             if name in known:
                 x, y, z = (*ints_of(known[name]), 1, 1, 1)[:3]
                 # XeGPU counts lanes.
-                return (x // _LANES if STAGE in known else x), y, z
+                return (x // _LANES if kernel_attributes.STAGE in known else x), y, z
         return 1, 1, 1
 
     def _shown(self, error: XetlError) -> XetlError:

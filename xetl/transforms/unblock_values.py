@@ -21,14 +21,7 @@ from xdsl.dialects.builtin import ModuleOp, VectorType
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
-from xetl.analysis.axes import (
-    Classes,
-    Slice,
-    arguments_of,
-    count_elements,
-    defined_by,
-    takes_inner_dimensions_whole,
-)
+from xetl.analysis import axes
 from xetl.analysis.control_flow import carried_together
 from xetl.dialects import xetile
 from xetl.dialects.base import dense_i64, is_vector, vector_type
@@ -54,7 +47,9 @@ def unblock(
     What looks at the dimensions of blocks keeps its values in blocks.
     """
     operations = list(op.walk())
-    if not any(is_blocked(value.type) for o in operations for value in defined_by(o)):
+    if not any(
+        is_blocked(value.type) for o in operations for value in axes.defined_by(o)
+    ):
         return
     stuck = values_that_stay_blocked(op)
     for each in operations:
@@ -88,10 +83,10 @@ def _rewrite(
         op.broadcast_dims = dense_i64(_dims(op, op.dims))
     if isinstance(op, xetile.TileTransposeOp):
         op.permutation = dense_i64((1, 0))
-    if isinstance(op, Slice) and is_blocked(op.result.type):
+    if isinstance(op, axes.Slice) and is_blocked(op.result.type):
         rows, columns = vector_type(op.result).get_shape()[2:]
-        count_elements(op, (rows, columns))
-    for value in defined_by(op):
+        axes.count_elements(op, (rows, columns))
+    for value in axes.defined_by(op):
         type_ = value.type
         if value in stuck or not is_blocked(type_):
             continue
@@ -148,7 +143,7 @@ def is_blocked(type_: Attribute) -> bool:
 
 def values_that_stay_blocked(root: Operation) -> set[SSAValue]:
     """Vectors of rank 4, and tiles, of ``root`` that must stay as they are."""
-    classes = Classes()
+    classes = axes.Classes()
     stuck: list[SSAValue] = []
     values: list[SSAValue] = []
     for op in root.walk():
@@ -156,7 +151,7 @@ def values_that_stay_blocked(root: Operation) -> set[SSAValue]:
             for other in group[1:]:
                 classes.join((group[0], 0), (other, 0))
         met = [v for v in (*op.operands, *op.results) if is_blocked(v.type)]
-        arguments = [v for v in arguments_of(op) if is_blocked(v.type)]
+        arguments = [v for v in axes.arguments_of(op) if is_blocked(v.type)]
         values += [*op.results, *arguments]
         if (met or arguments) and not _commutes(op):
             stuck += [*met, *arguments]
@@ -180,8 +175,8 @@ def _commutes(op: Operation) -> bool:
         return len(op.dims) == 2 * len(outer)
     if isinstance(op, arith.ConstantOp):
         return splat_value(op.value) is not None
-    if isinstance(op, Slice):
-        return takes_inner_dimensions_whole(op)
+    if isinstance(op, axes.Slice):
+        return axes.takes_inner_dimensions_whole(op)
     if isinstance(op, vector.BroadcastOp):
         return not is_vector(op.source.type)
     return isinstance(op, (*_ALWAYS, *_CARRYING)) or is_elementwise(op)

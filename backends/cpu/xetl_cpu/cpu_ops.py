@@ -2,29 +2,9 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import (
-    I64,
-    ArrayAttr,
-    DenseArrayBase,
-    DenseIntOrFPElementsAttr,
-    IndexType,
-    IntegerAttr,
-    MemRefType,
-    StringAttr,
-    UnitAttr,
-    i1,
-    i64,
-)
+from xdsl import irdl
+from xdsl.dialects import builtin
 from xdsl.ir import Attribute, Dialect
-from xdsl.irdl import (
-    operand_def,
-    opt_operand_def,
-    opt_prop_def,
-    prop_def,
-    region_def,
-    result_def,
-    var_operand_def,
-)
 from xdsl.traits import NoTerminator, Pure
 
 from xetl.dialects.operation import XetlOp, operations_of
@@ -35,10 +15,10 @@ from xetl.dialects.type_rules import like
 class ViewAddressOp(XetlOp, name="cpu.view_address"):
     """A memref at an integer address; sizes and strides in elements."""
 
-    address = operand_def(Attribute)
-    sizes = var_operand_def(IndexType)
-    strides = var_operand_def(IndexType)
-    result = result_def(MemRefType)
+    address = irdl.operand_def(Attribute)
+    sizes = irdl.var_operand_def(builtin.IndexType)
+    strides = irdl.var_operand_def(builtin.IndexType)
+    result = irdl.result_def(builtin.MemRefType)
 
 
 class HiddenOp(XetlOp, name="cpu.hidden", traits=[Pure()]):
@@ -55,11 +35,11 @@ class HiddenOp(XetlOp, name="cpu.hidden", traits=[Pure()]):
 class CompareAndSwapOp(XetlOp, name="cpu.compare_and_swap", traits=READS_AND_WRITES):
     """Write ``value`` where memory has the bits of ``expected``; gives the old one."""
 
-    expected = operand_def()
-    value = operand_def()
-    memref = operand_def(MemRefType)
-    indices = var_operand_def(IndexType)
-    result = result_def(like("value"))
+    expected = irdl.operand_def()
+    value = irdl.operand_def()
+    memref = irdl.operand_def(builtin.MemRefType)
+    indices = irdl.var_operand_def(builtin.IndexType)
+    result = irdl.result_def(like("value"))
 
 
 class PackedMemoryOp(XetlOp, name="cpu.packed_memory"):
@@ -73,24 +53,24 @@ class PackedMemoryOp(XetlOp, name="cpu.packed_memory"):
     depend on.
     """
 
-    count = operand_def(IndexType)
-    own_count = operand_def(IndexType)
-    source = operand_def(MemRefType)
-    is_wanted = operand_def(i1)
-    facts = var_operand_def(IndexType)
-    argument = prop_def(IntegerAttr[I64])
-    layout = prop_def(DenseArrayBase)
-    memory = result_def(MemRefType)
-    is_missing = result_def(i1)
-    is_there = result_def(i1)
-    is_own = result_def(i1)
+    count = irdl.operand_def(builtin.IndexType)
+    own_count = irdl.operand_def(builtin.IndexType)
+    source = irdl.operand_def(builtin.MemRefType)
+    is_wanted = irdl.operand_def(builtin.i1)
+    facts = irdl.var_operand_def(builtin.IndexType)
+    argument = irdl.prop_def(builtin.IntegerAttr[builtin.I64])
+    layout = irdl.prop_def(builtin.DenseArrayBase)
+    memory = irdl.result_def(builtin.MemRefType)
+    is_missing = irdl.result_def(builtin.i1)
+    is_there = irdl.result_def(builtin.i1)
+    is_own = irdl.result_def(builtin.i1)
 
 
 class ConstantMemoryOp(XetlOp, name="cpu.constant_memory", traits=[Pure()]):
     """Memory that holds the elements of a constant, row by row, and never changes."""
 
-    value = prop_def(DenseIntOrFPElementsAttr)
-    result = result_def(MemRefType)
+    value = irdl.prop_def(builtin.DenseIntOrFPElementsAttr)
+    result = irdl.result_def(builtin.MemRefType)
 
 
 class LogOp(XetlOp, name="cpu.log"):
@@ -100,11 +80,11 @@ class LogOp(XetlOp, name="cpu.log"):
     With a condition it writes only if that is false, and ends the program then.
     """
 
-    condition = opt_operand_def(i1)
-    values = var_operand_def(Attribute)
-    template = prop_def(StringAttr)
-    types = prop_def(ArrayAttr[Attribute])
-    unsigned = opt_prop_def(DenseArrayBase)
+    condition = irdl.opt_operand_def(builtin.i1)
+    values = irdl.var_operand_def(Attribute)
+    template = irdl.prop_def(builtin.StringAttr)
+    types = irdl.prop_def(builtin.ArrayAttr[Attribute])
+    unsigned = irdl.opt_prop_def(builtin.DenseArrayBase)
 
 
 class FibersOp(XetlOp, name="cpu.fibers", traits=[NoTerminator()]):
@@ -114,8 +94,8 @@ class FibersOp(XetlOp, name="cpu.fibers", traits=[NoTerminator()]):
     Buffers inside belong to one fiber.
     """
 
-    count = prop_def(IntegerAttr[I64])
-    body = region_def("single_block")
+    count = irdl.prop_def(builtin.IntegerAttr[builtin.I64])
+    body = irdl.region_def("single_block")
 
     def fibers(self) -> int:
         """How many."""
@@ -129,13 +109,13 @@ class BarrierOp(XetlOp, name="cpu.barrier"):
 class ThreadCountOp(XetlOp, name="cpu.thread_count", traits=[Pure()]):
     """How many threads the launch may use."""
 
-    result = result_def(IndexType)
+    result = irdl.result_def(builtin.IndexType)
 
 
 class ThreadNumberOp(XetlOp, name="cpu.thread_number"):
     """In a parallel loop: the number of the thread, below `ThreadCountOp`."""
 
-    result = result_def(IndexType)
+    result = irdl.result_def(builtin.IndexType)
 
 
 class IsNewOp(XetlOp, name="cpu.is_new"):
@@ -144,8 +124,8 @@ class IsNewOp(XetlOp, name="cpu.is_new"):
     The first time it does. The value is not negative.
     """
 
-    value = operand_def(IndexType)
-    result = result_def(i1)
+    value = irdl.operand_def(builtin.IndexType)
+    result = irdl.result_def(builtin.i1)
 
 
 class ThreadTilesOp(XetlOp, name="cpu.thread_tiles"):
@@ -156,9 +136,9 @@ class ThreadTilesOp(XetlOp, name="cpu.thread_tiles"):
     `microkernels.amx`), or, with ``library``, of the one that is called.
     """
 
-    setup = operand_def(i64)
-    reset = operand_def(i64)
-    library = opt_prop_def(UnitAttr)
+    setup = irdl.operand_def(builtin.i64)
+    reset = irdl.operand_def(builtin.i64)
+    library = irdl.opt_prop_def(builtin.UnitAttr)
 
 
 CPU = Dialect("cpu", operations_of(__name__))

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from xdsl import irdl
 from xdsl.dialects.builtin import (
     IndexType,
     MemRefType,
@@ -31,15 +32,6 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.ir import Attribute, Data, Dialect, SSAValue
-from xdsl.irdl import (
-    base,
-    irdl_attr_definition,
-    operand_def,
-    opt_operand_def,
-    opt_prop_def,
-    prop_def,
-    result_def,
-)
 from xdsl.utils.exceptions import VerifyException
 
 from xetl.dialects.base import Index, check, is_memref, is_vector
@@ -77,7 +69,7 @@ _FLAGS = (*_SIGNS, "is_called")
 _KEYS = (*_NAMES, "k_pack", *_SIGNS, *_NUMBERS)
 
 
-@irdl_attr_definition
+@irdl.irdl_attr_definition
 class PlanAttr(Data[Blocking]):
     """``#xsmm.plan``: the blocking of a product, as an attribute of its operations.
 
@@ -130,7 +122,7 @@ class PlanAttr(Data[Blocking]):
         return Blocking(arithmetic=Arithmetic(**how, unsigned=signs), **values)
 
 
-_OPERAND = base(TileType) | base(VectorType)
+_OPERAND = irdl.base(TileType) | irdl.base(VectorType)
 
 
 _ELEMENTS: dict[str, Attribute] = {
@@ -185,24 +177,24 @@ class BrgemmTileOp(XetlOp, name="xsmm.brgemm.tile"):
     register tile and ``kc`` of k at a time; both are absent before ``plan-gemm``.
     """
 
-    a = operand_def(_OPERAND)
-    b = operand_def(_OPERAND)
-    acc = opt_operand_def(VectorType)
-    count = opt_operand_def(IndexType)
-    rows = opt_operand_def(IndexType)
-    cols = opt_operand_def(IndexType)
-    packed = opt_operand_def(MemRefType)
-    packed_panel = opt_operand_def(IndexType)
-    panel_stride = opt_operand_def(IndexType)
-    packed_k = opt_operand_def(IndexType)
-    is_packed = opt_operand_def(i1)
-    kernel = opt_operand_def(i64)
-    trans_a = opt_prop_def(UnitAttr)
-    trans_b = opt_prop_def(UnitAttr)
-    a_unsigned = opt_prop_def(UnitAttr)
-    b_unsigned = opt_prop_def(UnitAttr)
-    plan = opt_prop_def(PlanAttr)
-    result = result_def(VectorType)
+    a = irdl.operand_def(_OPERAND)
+    b = irdl.operand_def(_OPERAND)
+    acc = irdl.opt_operand_def(VectorType)
+    count = irdl.opt_operand_def(IndexType)
+    rows = irdl.opt_operand_def(IndexType)
+    cols = irdl.opt_operand_def(IndexType)
+    packed = irdl.opt_operand_def(MemRefType)
+    packed_panel = irdl.opt_operand_def(IndexType)
+    panel_stride = irdl.opt_operand_def(IndexType)
+    packed_k = irdl.opt_operand_def(IndexType)
+    is_packed = irdl.opt_operand_def(i1)
+    kernel = irdl.opt_operand_def(i64)
+    trans_a = irdl.opt_prop_def(UnitAttr)
+    trans_b = irdl.opt_prop_def(UnitAttr)
+    a_unsigned = irdl.opt_prop_def(UnitAttr)
+    b_unsigned = irdl.opt_prop_def(UnitAttr)
+    plan = irdl.opt_prop_def(PlanAttr)
+    result = irdl.result_def(VectorType)
     assembly_format = (
         "(`(` `kernel` `=` $kernel^ `)`)? $a `,` $b (`times` $count^)? "
         "(`plus` $acc^ `:` type($acc))? (`rows` $rows^)? (`cols` $cols^)? "
@@ -279,7 +271,7 @@ def dispatch_of(blocking: Blocking) -> BrgemmDispatchOp:
 class BlockOp(XetlOp):
     """Shared by the operations that become a call of a micro-kernel."""
 
-    plan = prop_def(PlanAttr)
+    plan = irdl.prop_def(PlanAttr)
 
     def blocking(self) -> Blocking:
         """The plan."""
@@ -295,17 +287,17 @@ class PackOp(BlockOp, name="xsmm.pack"):
     ``dest`` on stand, ``stride`` elements apart, rows of a, or panels of b.
     """
 
-    source = operand_def(MemRefType)
-    row = operand_def(IndexType)
-    col = operand_def(IndexType)
-    rows_valid = operand_def(IndexType)
-    cols_valid = operand_def(IndexType)
-    rows = operand_def(IndexType)
-    cols = operand_def(IndexType)
-    dest = operand_def(MemRefType)
-    offset = operand_def(IndexType)
-    stride = operand_def(IndexType)
-    operand = prop_def(StringAttr)
+    source = irdl.operand_def(MemRefType)
+    row = irdl.operand_def(IndexType)
+    col = irdl.operand_def(IndexType)
+    rows_valid = irdl.operand_def(IndexType)
+    cols_valid = irdl.operand_def(IndexType)
+    rows = irdl.operand_def(IndexType)
+    cols = irdl.operand_def(IndexType)
+    dest = irdl.operand_def(MemRefType)
+    offset = irdl.operand_def(IndexType)
+    stride = irdl.operand_def(IndexType)
+    operand = irdl.prop_def(StringAttr)
 
     @property
     def is_b(self) -> bool:
@@ -366,26 +358,26 @@ class BlockGemmOp(BlockOp, name="xsmm.block_gemm"):
     if ``is_packing``.
     """
 
-    a = operand_def(MemRefType)
-    m0 = operand_def(IndexType)
-    k0 = operand_def(IndexType)
-    rows = operand_def(IndexType)
-    k = operand_def(IndexType)
-    b = operand_def(MemRefType)
-    b_offset = operand_def(IndexType)
-    panel_stride = operand_def(IndexType)
-    panels = operand_def(IndexType)
-    c = operand_def(MemRefType)
-    accumulate = opt_operand_def(i1)
-    out = opt_operand_def(MemRefType)
-    out_row = opt_operand_def(IndexType)
-    out_col = opt_operand_def(IndexType)
-    cols = opt_operand_def(IndexType)
-    is_wanted = opt_operand_def(i1)
-    next_b = opt_operand_def(MemRefType)
-    next_k = opt_operand_def(IndexType)
-    next_n = opt_operand_def(IndexType)
-    is_packing = opt_operand_def(i1)
+    a = irdl.operand_def(MemRefType)
+    m0 = irdl.operand_def(IndexType)
+    k0 = irdl.operand_def(IndexType)
+    rows = irdl.operand_def(IndexType)
+    k = irdl.operand_def(IndexType)
+    b = irdl.operand_def(MemRefType)
+    b_offset = irdl.operand_def(IndexType)
+    panel_stride = irdl.operand_def(IndexType)
+    panels = irdl.operand_def(IndexType)
+    c = irdl.operand_def(MemRefType)
+    accumulate = irdl.opt_operand_def(i1)
+    out = irdl.opt_operand_def(MemRefType)
+    out_row = irdl.opt_operand_def(IndexType)
+    out_col = irdl.opt_operand_def(IndexType)
+    cols = irdl.opt_operand_def(IndexType)
+    is_wanted = irdl.opt_operand_def(i1)
+    next_b = irdl.opt_operand_def(MemRefType)
+    next_k = irdl.opt_operand_def(IndexType)
+    next_n = irdl.opt_operand_def(IndexType)
+    is_packing = irdl.opt_operand_def(i1)
 
     def output(self) -> Output | None:
         """The user's matrix, if the product may go there."""
@@ -420,17 +412,17 @@ class SkinnyGemmOp(BlockOp, name="xsmm.skinny_gemm"):
     part of a matrix of ``elements``: that may be all that memory gives next.
     """
 
-    a = operand_def(MemRefType)
-    m0 = operand_def(IndexType)
-    k0 = operand_def(IndexType)
-    rows = operand_def(IndexType)
-    k = operand_def(IndexType)
-    b = operand_def(MemRefType)
-    bk0 = operand_def(IndexType)
-    bn0 = operand_def(IndexType)
-    n = operand_def(IndexType)
-    elements = operand_def(IndexType)
-    c = operand_def(MemRefType)
+    a = irdl.operand_def(MemRefType)
+    m0 = irdl.operand_def(IndexType)
+    k0 = irdl.operand_def(IndexType)
+    rows = irdl.operand_def(IndexType)
+    k = irdl.operand_def(IndexType)
+    b = irdl.operand_def(MemRefType)
+    bk0 = irdl.operand_def(IndexType)
+    bn0 = irdl.operand_def(IndexType)
+    n = irdl.operand_def(IndexType)
+    elements = irdl.operand_def(IndexType)
+    c = irdl.operand_def(MemRefType)
 
 
 XSMM = Dialect("xsmm", [*Xsmm.operations, *operations_of(__name__)], [PlanAttr])

@@ -27,6 +27,7 @@ from xetl_xegpu.dialect.stage import XEGPU
 from xetl_xegpu.emit import module as emission
 from xetl_xegpu.emit.workgroup import own_bytes
 from xetl_xegpu.limits import BASE_ALIGNMENT
+from xetl_xegpu.lowering import record_arguments
 from xetl_xegpu.lowering.add_unaligned_kernel import AddUnalignedKernelPass
 from xetl_xegpu.lowering.align_block_bases import AlignBlockBasesPass
 from xetl_xegpu.lowering.clamp_block_offsets import ClampBlockOffsetsPass
@@ -37,15 +38,6 @@ from xetl_xegpu.lowering.fit_registers import FitRegistersPass
 from xetl_xegpu.lowering.gather_barriers import GatherBarriersPass
 from xetl_xegpu.lowering.narrow_scalar_floats import NarrowScalarFloatsPass
 from xetl_xegpu.lowering.order_by_use import OrderByUsePass
-from xetl_xegpu.lowering.record_arguments import (
-    ANY_BASE,
-    BLOCK_ARGUMENTS,
-    Described,
-    RecordArgumentsPass,
-    recorded_arguments,
-    recorded_loaded,
-    recorded_stored,
-)
 from xetl_xegpu.lowering.reduce_after_loops import ReduceAfterLoopsPass
 from xetl_xegpu.lowering.register_need import register_file
 from xetl_xegpu.lowering.rotate_loops import RotateLoopsPass
@@ -72,7 +64,7 @@ def passes(target: str) -> list[ModulePass]:
     gather = [GatherBarriersPass()] if find_device(target).emulated else []
     return [
         *narrow,
-        RecordArgumentsPass(),
+        record_arguments.RecordArgumentsPass(),
         *device_pipeline.device_passes(
             target, find_device(target).shared_bytes, config.prefetch
         ),
@@ -112,14 +104,14 @@ def build(module: ModuleOp, target: str) -> Artifact:
     """
     kernels = [op for op in module.ops if isinstance(op, FuncOp)]
     needs = sorted(_needs(module))
-    arguments = recorded_arguments(module)
+    arguments = record_arguments.recorded_arguments(module)
     grf = planned_registers(kernels, target)
     explain_plan(kernels)
     work = _planned_walk(kernels, target)
     programs = [emission.emit(_alone(each), target) for each in kernels]
     meta = {
-        "stored": recorded_stored(module),
-        "loaded": recorded_loaded(module),
+        "stored": record_arguments.recorded_stored(module),
+        "loaded": record_arguments.recorded_loaded(module),
         "target": target,
         "kernels": [_described(*each, arguments) for each in zip(kernels, programs)],
         "arguments": arguments,
@@ -164,7 +156,7 @@ def _planned_walk(kernels: Sequence[FuncOp], target: str) -> Work:
     if not device.cards:
         return {}
     kernel, work = kernels[0], work_of(kernels[0], device)
-    moves_blocks = ints_of(kernel.attributes.get(BLOCK_ARGUMENTS))
+    moves_blocks = ints_of(kernel.attributes.get(record_arguments.BLOCK_ARGUMENTS))
     may_walk = moves_blocks and not operations_in(kernel, vector.ShuffleOp)
     walk = choose_walk(work, device) if may_walk else 0
     if walk:
@@ -189,11 +181,13 @@ def _machine_code(module: ModuleOp, target: str) -> str:
 
 
 def _described(
-    kernel: FuncOp, program: emission.Emitted, arguments: list[Described]
+    kernel: FuncOp,
+    program: emission.Emitted,
+    arguments: list[record_arguments.Described],
 ) -> dict[str, Any]:
     """What `xetl_xegpu.launch.facts.KernelFacts` reads."""
-    moved = ints_of(kernel.attributes.get(BLOCK_ARGUMENTS))
-    free = ints_of(kernel.attributes.get(ANY_BASE))
+    moved = ints_of(kernel.attributes.get(record_arguments.BLOCK_ARGUMENTS))
+    free = ints_of(kernel.attributes.get(record_arguments.ANY_BASE))
     steps = dict(zip(free[::2], free[1::2]))
     return {
         "name": kernel.sym_name.data,
@@ -238,7 +232,7 @@ def explain_plan(kernels: Sequence[simt.FuncOp]) -> None:
     found = [
         f"{counts[kind]} {name}" for kind, name in _MESSAGES.items() if counts[kind]
     ]
-    moved = ints_of(kernel.attributes.get(BLOCK_ARGUMENTS))
+    moved = ints_of(kernel.attributes.get(record_arguments.BLOCK_ARGUMENTS))
     if not moved:
         found.append("no block of an array; lanes move elements")
     text = f"the code of a subgroup has {', '.join(found)}"

@@ -7,22 +7,9 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any, Self
 
 from typing_extensions import Unpack
-from xdsl.dialects.builtin import (
-    ArrayAttr,
-    DictionaryAttr,
-    FlatSymbolRefAttrConstr,
-    FunctionType,
-    StringAttr,
-    SymbolNameConstraint,
-)
+from xdsl import irdl
+from xdsl.dialects import builtin
 from xdsl.ir import Attribute, Dialect, Region, SSAValue
-from xdsl.irdl import (
-    opt_prop_def,
-    prop_def,
-    region_def,
-    var_operand_def,
-    var_result_def,
-)
 from xdsl.traits import IsolatedFromAbove, IsTerminator, Pure, SymbolOpInterface
 
 from xetl.records import record
@@ -38,7 +25,7 @@ if TYPE_CHECKING:
 HIDDEN = ("sym_name", "function_type", "sym_visibility", "arg_attrs", "res_attrs")
 
 
-def check_returns(body: Region, type_: FunctionType) -> None:
+def check_returns(body: Region, type_: builtin.FunctionType) -> None:
     """Check that each return gives what the type of the function says."""
     expected = list(type_.outputs.data)
     for block in body.blocks:
@@ -63,24 +50,26 @@ class ParsedSignature:
 
     arguments: list[Parser.Argument] = field(default_factory=list[Any])
     inputs: list[Attribute] = field(default_factory=list[Attribute])
-    input_attributes: list[DictionaryAttr] = field(default_factory=list[DictionaryAttr])
+    input_attributes: list[builtin.DictionaryAttr] = field(
+        default_factory=list[builtin.DictionaryAttr]
+    )
     results: list[Attribute] = field(default_factory=list[Attribute])
-    result_attributes: list[DictionaryAttr] = field(
-        default_factory=list[DictionaryAttr]
+    result_attributes: list[builtin.DictionaryAttr] = field(
+        default_factory=list[builtin.DictionaryAttr]
     )
 
     @property
-    def function_type(self) -> FunctionType:
+    def function_type(self) -> builtin.FunctionType:
         """The type of the function."""
-        return FunctionType.from_lists(self.inputs, self.results)
+        return builtin.FunctionType.from_lists(self.inputs, self.results)
 
     def attribute_properties(self) -> dict[str, Attribute]:
         """`arg_attrs` and `res_attrs`, where there are any."""
         found: dict[str, Attribute] = {}
         if any(attributes.data for attributes in self.input_attributes):
-            found["arg_attrs"] = ArrayAttr(self.input_attributes)
+            found["arg_attrs"] = builtin.ArrayAttr(self.input_attributes)
         if any(attributes.data for attributes in self.result_attributes):
-            found["res_attrs"] = ArrayAttr(self.result_attributes)
+            found["res_attrs"] = builtin.ArrayAttr(self.result_attributes)
         return found
 
 
@@ -96,7 +85,7 @@ def parse_signature(parser: Parser) -> ParsedSignature:
             signature.arguments.append(argument)
             type_ = argument.type
         attributes = parser.parse_optional_attr_dict()
-        signature.input_attributes.append(DictionaryAttr(attributes))
+        signature.input_attributes.append(builtin.DictionaryAttr(attributes))
         signature.inputs.append(type_)
         location = parser.parse_optional_location()
         if argument is not None and location is not None:
@@ -105,7 +94,7 @@ def parse_signature(parser: Parser) -> ParsedSignature:
     def parse_result() -> None:
         signature.results.append(parser.parse_type())
         attributes = parser.parse_optional_attr_dict()
-        signature.result_attributes.append(DictionaryAttr(attributes))
+        signature.result_attributes.append(builtin.DictionaryAttr(attributes))
 
     parser.parse_comma_separated_list(parser.Delimiter.PAREN, parse_input)
     if parser.parse_optional_punctuation("->"):
@@ -114,7 +103,7 @@ def parse_signature(parser: Parser) -> ParsedSignature:
         )
         if several is None:
             signature.results.append(parser.parse_type())
-            signature.result_attributes.append(DictionaryAttr({}))
+            signature.result_attributes.append(builtin.DictionaryAttr({}))
     return signature
 
 
@@ -140,7 +129,7 @@ def _attributes_at(attributes: Attribute | None, index: int) -> dict[str, Attrib
     if not is_array(attributes):
         return {}
     found: Attribute = attributes.data[index]
-    return dict(found.data) if isinstance(found, DictionaryAttr) else {}
+    return dict(found.data) if isinstance(found, builtin.DictionaryAttr) else {}
 
 
 def print_arguments(
@@ -192,17 +181,17 @@ class FuncOp(
 ):
     """A function; without a body a declaration."""
 
-    sym_name = prop_def(SymbolNameConstraint())
-    function_type = prop_def(FunctionType)
-    sym_visibility = opt_prop_def(StringAttr)
-    arg_attrs = opt_prop_def(ArrayAttr)
-    res_attrs = opt_prop_def(ArrayAttr)
-    body = region_def()
+    sym_name = irdl.prop_def(builtin.SymbolNameConstraint())
+    function_type = irdl.prop_def(builtin.FunctionType)
+    sym_visibility = irdl.opt_prop_def(builtin.StringAttr)
+    arg_attrs = irdl.opt_prop_def(builtin.ArrayAttr)
+    res_attrs = irdl.opt_prop_def(builtin.ArrayAttr)
+    body = irdl.region_def()
 
     def __init__(
         self,
         name: str,
-        function_type: FunctionType,
+        function_type: builtin.FunctionType,
         body: Region | None = None,
         visibility: str | None = None,
         **common: Unpack[Common],
@@ -266,7 +255,7 @@ class FuncOp(
 class GivingOp(XetlOp, traits=[IsTerminator(), Pure()]):
     """``op %a, %b : types``: ends a region and gives values to what is around it."""
 
-    arguments = var_operand_def()
+    arguments = irdl.var_operand_def()
 
     assembly_format = "attr-dict ($arguments^ `:` type($arguments))?"
 
@@ -281,9 +270,9 @@ class ReturnOp(GivingOp, name="func.return"):
 class CallOp(XetlOp, name="func.call"):
     """Call a function of the module."""
 
-    callee = prop_def(FlatSymbolRefAttrConstr)
-    arguments = var_operand_def()
-    res = var_result_def()
+    callee = irdl.prop_def(builtin.FlatSymbolRefAttrConstr)
+    arguments = irdl.var_operand_def()
+    res = irdl.var_result_def()
 
     assembly_format = (
         "$callee `(` $arguments `)` attr-dict `:` functional-type($arguments, $res)"

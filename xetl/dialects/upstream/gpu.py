@@ -6,15 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from typing_extensions import Unpack
+from xdsl import irdl
 from xdsl.dialects import builtin
 from xdsl.ir import Attribute, Dialect, Region, SpacedOpaqueSyntaxAttribute
-from xdsl.irdl import (
-    irdl_attr_definition,
-    opt_prop_def,
-    prop_def,
-    region_def,
-    result_def,
-)
 from xdsl.traits import (
     IsolatedFromAbove,
     NoTerminator,
@@ -47,9 +41,9 @@ class ModuleOp(
 ):
     """Code for one device."""
 
-    sym_name = prop_def(builtin.SymbolNameConstraint())
-    targets = opt_prop_def(builtin.ArrayAttr)
-    body = region_def("single_block")
+    sym_name = irdl.prop_def(builtin.SymbolNameConstraint())
+    targets = irdl.opt_prop_def(builtin.ArrayAttr)
+    body = irdl.region_def("single_block")
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
@@ -85,14 +79,14 @@ class FuncOp(
     first `workgroup_attributions` of them) and of the work item.
     """
 
-    sym_name = prop_def(builtin.SymbolNameConstraint())
-    function_type = prop_def(builtin.FunctionType)
-    arg_attrs = opt_prop_def(builtin.ArrayAttr)
-    res_attrs = opt_prop_def(builtin.ArrayAttr)
-    workgroup_attributions = opt_prop_def(builtin.IntegerAttr)
-    known_block_size = opt_prop_def(builtin.DenseArrayBase)
-    known_grid_size = opt_prop_def(builtin.DenseArrayBase)
-    body = region_def()
+    sym_name = irdl.prop_def(builtin.SymbolNameConstraint())
+    function_type = irdl.prop_def(builtin.FunctionType)
+    arg_attrs = irdl.opt_prop_def(builtin.ArrayAttr)
+    res_attrs = irdl.opt_prop_def(builtin.ArrayAttr)
+    workgroup_attributions = irdl.opt_prop_def(builtin.IntegerAttr)
+    known_block_size = irdl.opt_prop_def(builtin.DenseArrayBase)
+    known_grid_size = irdl.opt_prop_def(builtin.DenseArrayBase)
+    body = irdl.region_def()
 
     def __init__(
         self,
@@ -191,7 +185,7 @@ class BarrierOp(XetlOp, name="gpu.barrier", traits=READS_AND_WRITES):
     assembly_format = "attr-dict"
 
 
-@irdl_attr_definition(init=False)
+@irdl.irdl_attr_definition(init=False)
 class DimensionAttr(WordAttr, SpacedOpaqueSyntaxAttribute):
     """``#gpu<dim x>``."""
 
@@ -203,9 +197,9 @@ class DimensionAttr(WordAttr, SpacedOpaqueSyntaxAttribute):
 class DimensionOp(XetlOp, traits=[Pure()]):
     """``op x``: one number of the grid, along a dimension."""
 
-    dimension = prop_def(DimensionAttr)
-    upper_bound = opt_prop_def(builtin.IntegerAttr[builtin.IndexType])
-    result = result_def(builtin.IndexType)
+    dimension = irdl.prop_def(DimensionAttr)
+    upper_bound = irdl.opt_prop_def(builtin.IntegerAttr[builtin.IndexType])
+    result = irdl.result_def(builtin.IndexType)
 
     assembly_format = "$dimension (`upper_bound` $upper_bound^)? attr-dict"
 
@@ -238,8 +232,8 @@ class GlobalIdOp(DimensionOp, name="gpu.global_id"):
 class SubgroupNumberOp(XetlOp, traits=[Pure()]):
     """``op : index``: one number of the subgroup."""
 
-    upper_bound = opt_prop_def(builtin.IntegerAttr)
-    result = result_def(builtin.IndexType)
+    upper_bound = irdl.opt_prop_def(builtin.IntegerAttr)
+    result = irdl.result_def(builtin.IndexType)
 
     assembly_format = "(`upper_bound` $upper_bound^)? attr-dict `:` type($result)"
 

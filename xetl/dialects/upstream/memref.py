@@ -9,20 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Self
 
 from xdsl import traits
-from xdsl.dialects.builtin import (
-    DYNAMIC_INDEX,
-    FlatSymbolRefAttrConstr,
-    IndexType,
-    IntegerAttr,
-    MemRefType,
-    StringAttr,
-    SymbolNameConstraint,
-    TensorType,
-    UnitAttr,
-    i1,
-    i32,
-    i64,
-)
+from xdsl.dialects import builtin
 from xdsl.ir import Attribute, Dialect, SSAValue, TypeAttribute
 from xdsl.irdl import operand_def, opt_prop_def, prop_def, result_def, var_operand_def
 from xdsl.utils.exceptions import VerifyException
@@ -58,10 +45,10 @@ def check_access(memref: SSAValue, indices: Sequence[SSAValue]) -> None:
 class LoadOp(XetlOp, name="memref.load", traits=[traits.MemoryReadEffect()]):
     """One element of memory."""
 
-    memref = operand_def(MemRefType)
-    indices = var_operand_def(IndexType)
-    nontemporal = opt_prop_def(IntegerAttr)
-    alignment = opt_prop_def(IntegerAttr)
+    memref = operand_def(builtin.MemRefType)
+    indices = var_operand_def(builtin.IndexType)
+    nontemporal = opt_prop_def(builtin.IntegerAttr)
+    alignment = opt_prop_def(builtin.IntegerAttr)
     result = result_def(like("memref", element_of))
 
     assembly_format = "$memref custom<Indices>($indices) attr-dict `:` type($memref)"
@@ -75,10 +62,10 @@ class StoreOp(XetlOp, name="memref.store", traits=[traits.MemoryWriteEffect()]):
     """Write one element."""
 
     value = operand_def(like("memref", element_of))
-    memref = operand_def(MemRefType)
-    indices = var_operand_def(IndexType)
-    nontemporal = opt_prop_def(IntegerAttr)
-    alignment = opt_prop_def(IntegerAttr)
+    memref = operand_def(builtin.MemRefType)
+    indices = var_operand_def(builtin.IndexType)
+    nontemporal = opt_prop_def(builtin.IntegerAttr)
+    alignment = opt_prop_def(builtin.IntegerAttr)
 
     assembly_format = (
         "$value `,` $memref custom<Indices>($indices) attr-dict `:` type($memref)"
@@ -90,11 +77,11 @@ class StoreOp(XetlOp, name="memref.store", traits=[traits.MemoryWriteEffect()]):
 
 
 def _hint(number: int) -> Attribute:
-    return IntegerAttr(number, i32)
+    return builtin.IntegerAttr(number, builtin.i32)
 
 
 def _flag(is_set: bool) -> Attribute:
-    return IntegerAttr(int(is_set), i1)
+    return builtin.IntegerAttr(int(is_set), builtin.i1)
 
 
 class PrefetchOp(
@@ -105,11 +92,11 @@ class PrefetchOp(
 ):
     """Ask for the line of an element; 3: it is kept in all caches."""
 
-    memref = operand_def(MemRefType)
-    indices = var_operand_def(IndexType)
-    isWrite = prop_def(IntegerAttr)  # noqa: N815 - MLIR's name
-    localityHint = prop_def(IntegerAttr)  # noqa: N815 - MLIR's name
-    isDataCache = prop_def(IntegerAttr)  # noqa: N815 - MLIR's name
+    memref = operand_def(builtin.MemRefType)
+    indices = var_operand_def(builtin.IndexType)
+    isWrite = prop_def(builtin.IntegerAttr)  # noqa: N815 - MLIR's name
+    localityHint = prop_def(builtin.IntegerAttr)  # noqa: N815 - MLIR's name
+    isDataCache = prop_def(builtin.IntegerAttr)  # noqa: N815 - MLIR's name
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
@@ -129,7 +116,7 @@ class PrefetchOp(
         parser.parse_punctuation(":")
         operands = [
             parser.resolve_operand(memref, parser.parse_type()),
-            *(parser.resolve_operand(each, IndexType()) for each in indices),
+            *(parser.resolve_operand(each, builtin.IndexType()) for each in indices),
         ]
         properties = {
             "isWrite": _flag(is_write),
@@ -170,10 +157,10 @@ def _one_of(parser: Parser, first: str, second: str) -> bool:
 
 
 class _AllocLike(XetlOp, traits=[traits.MemoryAllocEffect()]):
-    dynamic_sizes = var_operand_def(IndexType)
-    symbol_operands = var_operand_def(IndexType)
-    alignment = opt_prop_def(IntegerAttr)
-    result = result_def(MemRefType)
+    dynamic_sizes = var_operand_def(builtin.IndexType)
+    symbol_operands = var_operand_def(builtin.IndexType)
+    alignment = opt_prop_def(builtin.IntegerAttr)
+    result = result_def(builtin.MemRefType)
 
     assembly_format = (
         "`` `(` $dynamic_sizes `)` (`` `[` $symbol_operands^ `]`)? attr-dict `:` "
@@ -182,7 +169,7 @@ class _AllocLike(XetlOp, traits=[traits.MemoryAllocEffect()]):
 
     def verify_(self) -> None:
         """Check that each dynamic extent is given, and the alignment."""
-        needed = self.result.type.get_shape().count(DYNAMIC_INDEX)
+        needed = self.result.type.get_shape().count(builtin.DYNAMIC_INDEX)
         found = len(self.dynamic_sizes)
         check(needed == found, "expected {} dynamic sizes, found {}", needed, found)
         bytes_ = 1 if self.alignment is None else self.alignment.value.data
@@ -201,7 +188,7 @@ class AllocaOp(_AllocLike, name="memref.alloca"):
 class DeallocOp(XetlOp, name="memref.dealloc", traits=[traits.MemoryFreeEffect()]):
     """Free memory of memref.alloc."""
 
-    memref = operand_def(MemRefType)
+    memref = operand_def(builtin.MemRefType)
 
     assembly_format = "$memref attr-dict `:` type($memref)"
 
@@ -209,8 +196,8 @@ class DeallocOp(XetlOp, name="memref.dealloc", traits=[traits.MemoryFreeEffect()
 class CopyOp(XetlOp, name="memref.copy", traits=READS_AND_WRITES):
     """Copy all elements; the two must not overlap."""
 
-    source = operand_def(MemRefType)
-    target = operand_def(MemRefType)
+    source = operand_def(builtin.MemRefType)
+    target = operand_def(builtin.MemRefType)
 
     assembly_format = (
         "$source `,` $target attr-dict `:` type($source) `to` type($target)"
@@ -220,9 +207,9 @@ class CopyOp(XetlOp, name="memref.copy", traits=READS_AND_WRITES):
 class DimOp(XetlOp, name="memref.dim", traits=[traits.Pure()]):
     """The extent of a dimension."""
 
-    source = operand_def(MemRefType)
-    index = operand_def(IndexType)
-    result = result_def(IndexType)
+    source = operand_def(builtin.MemRefType)
+    index = operand_def(builtin.IndexType)
+    result = result_def(builtin.IndexType)
 
     assembly_format = "attr-dict $source `,` $index `:` type($source)"
 
@@ -235,7 +222,7 @@ ATOMIC_KINDS = (
 
 
 def _atomic_kind(kind: str) -> Attribute:
-    return IntegerAttr(ATOMIC_KINDS.index(kind), i64)
+    return builtin.IntegerAttr(ATOMIC_KINDS.index(kind), builtin.i64)
 
 
 class AtomicRmwOp(
@@ -246,10 +233,10 @@ class AtomicRmwOp(
 ):
     """Combine one element with a value, atomically; gives the old one."""
 
-    kind = prop_def(IntegerAttr | StringAttr)
+    kind = prop_def(builtin.IntegerAttr | builtin.StringAttr)
     value = operand_def(like("memref", element_of))
-    memref = operand_def(MemRefType)
-    indices = var_operand_def(IndexType)
+    memref = operand_def(builtin.MemRefType)
+    indices = var_operand_def(builtin.IndexType)
     result = result_def(like("value"))
 
     WORDS = ATOMIC_KINDS
@@ -262,7 +249,7 @@ class AtomicRmwOp(
     @property
     def kind_name(self) -> str:
         """One of ATOMIC_KINDS."""
-        if isinstance(self.kind, StringAttr):
+        if isinstance(self.kind, builtin.StringAttr):
             return self.kind.data
         return ATOMIC_KINDS[self.kind.value.data]
 
@@ -277,12 +264,12 @@ _HIDDEN_OF_GLOBAL = ("sym_name", "sym_visibility", "constant", "type", "initial_
 class GlobalOp(XetlOp, name="memref.global", traits=[traits.SymbolOpInterface()]):
     """Memory with a name; without an initial value it lies elsewhere."""
 
-    sym_name = prop_def(SymbolNameConstraint())
-    sym_visibility = opt_prop_def(StringAttr)
+    sym_name = prop_def(builtin.SymbolNameConstraint())
+    sym_visibility = opt_prop_def(builtin.StringAttr)
     type = prop_def(TypeAttribute)
     initial_value = opt_prop_def(Attribute)
-    constant = opt_prop_def(UnitAttr)
-    alignment = opt_prop_def(IntegerAttr)
+    constant = opt_prop_def(builtin.UnitAttr)
+    alignment = opt_prop_def(builtin.IntegerAttr)
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
@@ -290,15 +277,15 @@ class GlobalOp(XetlOp, name="memref.global", traits=[traits.SymbolOpInterface()]
         properties: dict[str, Attribute] = {}
         visibility = parser.parse_optional_str_literal()
         if visibility is not None:
-            properties["sym_visibility"] = StringAttr(visibility)
+            properties["sym_visibility"] = builtin.StringAttr(visibility)
         if parser.parse_optional_keyword("constant"):
-            properties["constant"] = UnitAttr()
+            properties["constant"] = builtin.UnitAttr()
         properties["sym_name"] = parser.parse_symbol_name()
         parser.parse_punctuation(":")
         type_ = properties["type"] = parser.parse_type()
         if parser.parse_optional_punctuation("="):
             if parser.parse_optional_keyword("uninitialized"):
-                properties["initial_value"] = UnitAttr()
+                properties["initial_value"] = builtin.UnitAttr()
             else:
                 properties["initial_value"] = _parse_value(parser, type_)
         found, attributes = parse_attributes(parser, cls)
@@ -315,7 +302,7 @@ class GlobalOp(XetlOp, name="memref.global", traits=[traits.SymbolOpInterface()]
         printer.print_string(" : ")
         printer.print_attribute(self.type)
         value = self.initial_value
-        if isinstance(value, UnitAttr):
+        if isinstance(value, builtin.UnitAttr):
             printer.print_string(" = uninitialized")
         elif value is not None:
             printer.print_string(" = ")
@@ -341,16 +328,16 @@ def _parse_value(parser: Parser, type_: Attribute) -> Attribute:
     return parser.parse_dense_int_or_fp_elements_attr(_filled(type_))  # pyright: ignore[reportArgumentType] (the elements are checked by it)
 
 
-def _filled(type_: MemRefType[Attribute]) -> TensorType[Attribute]:
+def _filled(type_: builtin.MemRefType[Attribute]) -> builtin.TensorType[Attribute]:
     """The type of a value for the whole memref."""
-    return TensorType(type_.element_type, type_.get_shape())
+    return builtin.TensorType(type_.element_type, type_.get_shape())
 
 
 class GetGlobalOp(XetlOp, name="memref.get_global", traits=[traits.Pure()]):
     """The memory called ``name``."""
 
-    symbol = prop_def(FlatSymbolRefAttrConstr, prop_name="name")
-    result = result_def(MemRefType)
+    symbol = prop_def(builtin.FlatSymbolRefAttrConstr, prop_name="name")
+    result = result_def(builtin.MemRefType)
 
     assembly_format = "$name `:` type($result) attr-dict"
 

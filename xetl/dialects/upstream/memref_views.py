@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import Self
 
+from xdsl import irdl
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     I32,
@@ -24,14 +25,6 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
-from xdsl.irdl import (
-    operand_def,
-    opt_result_def,
-    prop_def,
-    result_def,
-    var_operand_def,
-    var_result_def,
-)
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
@@ -56,8 +49,8 @@ def _elements_of(type_: Attribute) -> Attribute | None:
 class CastOp(XetlOp, name="memref.cast", traits=[Pure()]):
     """The same memory under a compatible type, also one of unknown rank."""
 
-    source = operand_def(MemRefType | UnrankedMemRefType)
-    result = result_def(MemRefType | UnrankedMemRefType)
+    source = irdl.operand_def(MemRefType | UnrankedMemRefType)
+    result = irdl.result_def(MemRefType | UnrankedMemRefType)
 
     assembly_format = "$source attr-dict `:` type($source) `to` type($result)"
 
@@ -79,8 +72,8 @@ class CastOp(XetlOp, name="memref.cast", traits=[Pure()]):
 class MemorySpaceCastOp(XetlOp, name="memref.memory_space_cast", traits=[Pure()]):
     """The same memory, named in another memory space."""
 
-    source = operand_def(MemRefType)
-    result = result_def(MemRefType)
+    source = irdl.operand_def(MemRefType)
+    result = irdl.result_def(MemRefType)
 
     assembly_format = "$source attr-dict `:` type($source) `to` type($result)"
 
@@ -90,8 +83,8 @@ class ExtractAlignedPointerAsIndexOp(
 ):
     """The address of the first element of the buffer."""
 
-    source = operand_def(MemRefType)
-    result = result_def(IndexType)
+    source = irdl.operand_def(MemRefType)
+    result = irdl.result_def(IndexType)
 
     assembly_format = "$source `:` type($source) `->` type($result) attr-dict"
 
@@ -108,8 +101,8 @@ class ExtractStridedMetadataOp(
 ):
     """Buffer, offset, sizes and strides of a memref."""
 
-    source = operand_def(MemRefType)
-    metadata = var_result_def(like("source", _metadata))
+    source = irdl.operand_def(MemRefType)
+    metadata = irdl.var_result_def(like("source", _metadata))
 
     assembly_format = "$source `:` type($source) `->` type($metadata) attr-dict"
 
@@ -136,14 +129,14 @@ class ExtractStridedMetadataOp(
 class _StridedView(XetlOp, traits=[Pure()]):
     """Elements from offsets on, as many as sizes say, strides apart."""
 
-    source = operand_def(MemRefType)
-    offsets = var_operand_def(IndexType)
-    sizes = var_operand_def(IndexType)
-    strides = var_operand_def(IndexType)
-    static_offsets = prop_def(DenseArrayBase)
-    static_sizes = prop_def(DenseArrayBase)
-    static_strides = prop_def(DenseArrayBase)
-    result = result_def(MemRefType)
+    source = irdl.operand_def(MemRefType)
+    offsets = irdl.var_operand_def(IndexType)
+    sizes = irdl.var_operand_def(IndexType)
+    strides = irdl.var_operand_def(IndexType)
+    static_offsets = irdl.prop_def(DenseArrayBase)
+    static_sizes = irdl.prop_def(DenseArrayBase)
+    static_strides = irdl.prop_def(DenseArrayBase)
+    result = irdl.result_def(MemRefType)
 
     mixed_offsets = MixedList("offsets", "static_offsets")
     mixed_sizes = MixedList("sizes", "static_sizes")
@@ -233,10 +226,10 @@ class SubviewOp(_StridedView, name="memref.subview"):
 class ViewOp(XetlOp, name="memref.view", traits=[Pure()]):
     """Bytes seen as a matrix, from a byte offset on."""
 
-    source = operand_def(MemRefType)
-    byte_shift = operand_def(IndexType)
-    sizes = var_operand_def(IndexType)
-    result = result_def(MemRefType)
+    source = irdl.operand_def(MemRefType)
+    byte_shift = irdl.operand_def(IndexType)
+    sizes = irdl.var_operand_def(IndexType)
+    result = irdl.result_def(MemRefType)
 
     assembly_format = (
         "$source `[` $byte_shift `]` `` custom<Indices>($sizes) attr-dict `:` "
@@ -257,9 +250,9 @@ class TransposeOp(
 ):
     """A view with its dimensions in another order."""
 
-    source = operand_def(MemRefType)
-    permutation = prop_def(AffineMapAttr)
-    result = result_def(MemRefType)
+    source = irdl.operand_def(MemRefType)
+    permutation = irdl.prop_def(AffineMapAttr)
+    result = irdl.result_def(MemRefType)
 
     assembly_format = (
         "$source custom<Map>($permutation) attr-dict `:` type($source) `to` "
@@ -319,8 +312,8 @@ def _check_groups(
 
 
 class _ReshapeOp(XetlOp, makers={"reassociation": groups_attribute}):
-    src = operand_def(MemRefType)
-    reassociation = prop_def(ArrayAttr)
+    src = irdl.operand_def(MemRefType)
+    reassociation = irdl.prop_def(ArrayAttr)
 
     @property
     def groups(self) -> list[list[int]]:
@@ -331,7 +324,7 @@ class _ReshapeOp(XetlOp, makers={"reassociation": groups_attribute}):
 class CollapseShapeOp(_ReshapeOp, name="memref.collapse_shape", traits=[Pure()]):
     """Dimensions that lie one behind the other as one."""
 
-    result = result_def(MemRefType)
+    result = irdl.result_def(MemRefType)
 
     assembly_format = (
         "$src custom<Groups>($reassociation) attr-dict `:` type($src) `into` "
@@ -346,11 +339,11 @@ class CollapseShapeOp(_ReshapeOp, name="memref.collapse_shape", traits=[Pure()])
 class ExpandShapeOp(_ReshapeOp, name="memref.expand_shape", traits=[Pure()]):
     """One dimension as several, the last of them the fastest."""
 
-    src = operand_def(MemRefType)
-    output_shape = var_operand_def(IndexType)
-    reassociation = prop_def(ArrayAttr)
-    static_output_shape = prop_def(DenseArrayBase)
-    result = result_def(MemRefType)
+    src = irdl.operand_def(MemRefType)
+    output_shape = irdl.var_operand_def(IndexType)
+    reassociation = irdl.prop_def(ArrayAttr)
+    static_output_shape = irdl.prop_def(DenseArrayBase)
+    result = irdl.result_def(MemRefType)
 
     assembly_format = (
         "$src custom<Groups>($reassociation) `output_shape` "
@@ -372,8 +365,8 @@ class ExpandShapeOp(_ReshapeOp, name="memref.expand_shape", traits=[Pure()]):
 class AssumeAlignmentOp(XetlOp, name="memref.assume_alignment", traits=[Pure()]):
     """The same memory, whose address is known to be a multiple of ``alignment``."""
 
-    memref = operand_def(MemRefType)
-    alignment = prop_def(IntegerAttr[I32])
-    result = opt_result_def(like("memref", base=MemRefType))
+    memref = irdl.operand_def(MemRefType)
+    alignment = irdl.prop_def(IntegerAttr[I32])
+    result = irdl.opt_result_def(like("memref", base=MemRefType))
 
     assembly_format = "$memref `,` $alignment attr-dict `:` type($memref)"

@@ -9,16 +9,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Self
 
 from typing_extensions import Unpack
+from xdsl import irdl
 from xdsl.dialects.builtin import DenseArrayBase, IndexType, i1
 from xdsl.ir import Attribute, Dialect, Region
-from xdsl.irdl import (
-    operand_def,
-    prop_def,
-    region_def,
-    var_operand_def,
-    var_region_def,
-    var_result_def,
-)
 from xdsl.traits import (
     IsTerminator,
     Pure,
@@ -53,8 +46,8 @@ if TYPE_CHECKING:
 class ConditionOp(XetlOp, name="scf.condition", traits=[IsTerminator(), Pure()]):
     """End of a while loop's "before" region: go on, with these values?"""
 
-    condition = operand_def(i1)
-    arguments = var_operand_def()
+    condition = irdl.operand_def(i1)
+    arguments = irdl.var_operand_def()
 
     assembly_format = "`(` $condition `)` attr-dict ($arguments^ `:` type($arguments))?"
 
@@ -80,12 +73,12 @@ class ForOp(
     The block takes the counter and then the carried values.
     """
 
-    lower_bound = operand_def()
-    upper_bound = operand_def()
-    step = operand_def()
-    init_args = var_operand_def()
-    body = region_def("single_block")
-    res = var_result_def(like_all("init_args"))
+    lower_bound = irdl.operand_def()
+    upper_bound = irdl.operand_def()
+    step = irdl.operand_def()
+    init_args = irdl.var_operand_def()
+    body = irdl.region_def("single_block")
+    res = irdl.var_result_def(like_all("init_args"))
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
@@ -159,10 +152,10 @@ class IfOp(
 ):
     """One of two regions; without results the second one may be empty."""
 
-    condition = operand_def(i1)
-    then_region = region_def("single_block")
-    else_region = region_def()
-    res = var_result_def()
+    condition = irdl.operand_def(i1)
+    then_region = irdl.region_def("single_block")
+    else_region = irdl.region_def()
+    res = irdl.var_result_def()
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
@@ -211,10 +204,10 @@ class WhileOp(XetlOp, name="scf.while", traits=[RecursiveMemoryEffect()]):
     Results are the values of the last scf.condition.
     """
 
-    inits = var_operand_def()
-    before = region_def("single_block")
-    after = region_def("single_block")
-    res = var_result_def()
+    inits = irdl.var_operand_def()
+    before = irdl.region_def("single_block")
+    after = irdl.region_def("single_block")
+    res = irdl.var_result_def()
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
@@ -272,8 +265,8 @@ class ExecuteRegionOp(
 ):
     """Run the region once and give what it yields."""
 
-    region = region_def()
-    res = var_result_def()
+    region = irdl.region_def()
+    res = irdl.var_result_def()
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
@@ -295,11 +288,11 @@ class ExecuteRegionOp(
 class IndexSwitchOp(XetlOp, name="scf.index_switch", traits=[RecursiveMemoryEffect()]):
     """The region of the case that equals the argument, else the default one."""
 
-    arg = operand_def(IndexType)
-    cases = prop_def(DenseArrayBase)
-    default_region = region_def("single_block")
-    case_regions = var_region_def("single_block")
-    res = var_result_def()
+    arg = irdl.operand_def(IndexType)
+    cases = irdl.prop_def(DenseArrayBase)
+    default_region = irdl.region_def("single_block")
+    case_regions = irdl.var_region_def("single_block")
+    res = irdl.var_result_def()
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:

@@ -10,17 +10,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Self
 
 from typing_extensions import Unpack
+from xdsl import irdl
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IndexType
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
-from xdsl.irdl import (
-    operand_def,
-    opt_prop_def,
-    prop_def,
-    region_def,
-    var_operand_def,
-    var_region_def,
-    var_result_def,
-)
 from xdsl.traits import (
     IsTerminator,
     NoTerminator,
@@ -154,8 +146,8 @@ class ReduceOp(
 ):
     """End of a parallel loop: values to reduce, one region for each."""
 
-    arguments = var_operand_def()
-    reductions = var_region_def()
+    arguments = irdl.var_operand_def()
+    reductions = irdl.var_region_def()
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
@@ -193,7 +185,7 @@ class ReduceOp(
 class ReduceReturnOp(XetlOp, name="scf.reduce.return", traits=[IsTerminator(), Pure()]):
     """The value of one reduction step."""
 
-    result = operand_def()
+    result = irdl.operand_def()
 
     assembly_format = "$result attr-dict `:` type($result)"
 
@@ -205,12 +197,12 @@ class ParallelOp(
 ):
     """A nest of loops whose trips may run in any order or at once."""
 
-    lower_bounds = var_operand_def(IndexType)
-    upper_bounds = var_operand_def(IndexType)
-    steps = var_operand_def(IndexType)
-    init_vals = var_operand_def()
-    body = region_def("single_block")
-    res = var_result_def(like_all("init_vals"))
+    lower_bounds = irdl.var_operand_def(IndexType)
+    upper_bounds = irdl.var_operand_def(IndexType)
+    steps = irdl.var_operand_def(IndexType)
+    init_vals = irdl.var_operand_def()
+    body = irdl.region_def("single_block")
+    res = irdl.var_result_def(like_all("init_vals"))
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
@@ -286,7 +278,7 @@ class ForallInParallelOp(
 ):
     """End of an scf.forall; what it would insert into tensors is not there."""
 
-    region = region_def("single_block")
+    region = irdl.region_def("single_block")
 
     def __init__(self, region: Region | None = None, **common: Unpack[Common]) -> None:
         super().__init__(regions=[region or Region(Block())], **common)
@@ -314,15 +306,15 @@ class ForallInParallelOp(
 class ForallOp(XetlOp, name="scf.forall", traits=[RecursiveMemoryEffect()]):
     """A nest of loops whose trips may run in any order or at once."""
 
-    dynamic_lower_bound = var_operand_def(IndexType)
-    dynamic_upper_bound = var_operand_def(IndexType)
-    dynamic_step = var_operand_def(IndexType)
-    outputs = var_operand_def()
-    static_lower_bound = prop_def(DenseArrayBase, prop_name=_BOUNDS[0])
-    static_upper_bound = prop_def(DenseArrayBase, prop_name=_BOUNDS[1])
-    static_step = prop_def(DenseArrayBase, prop_name=_BOUNDS[2])
-    mapping = opt_prop_def(ArrayAttr[Attribute])
-    region = region_def("single_block")
+    dynamic_lower_bound = irdl.var_operand_def(IndexType)
+    dynamic_upper_bound = irdl.var_operand_def(IndexType)
+    dynamic_step = irdl.var_operand_def(IndexType)
+    outputs = irdl.var_operand_def()
+    static_lower_bound = irdl.prop_def(DenseArrayBase, prop_name=_BOUNDS[0])
+    static_upper_bound = irdl.prop_def(DenseArrayBase, prop_name=_BOUNDS[1])
+    static_step = irdl.prop_def(DenseArrayBase, prop_name=_BOUNDS[2])
+    mapping = irdl.opt_prop_def(ArrayAttr[Attribute])
+    region = irdl.region_def("single_block")
 
     lower_bounds = MixedList("dynamic_lower_bound", _BOUNDS[0], "lower")
     upper_bounds = MixedList("dynamic_upper_bound", _BOUNDS[1], "upper")

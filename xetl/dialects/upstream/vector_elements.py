@@ -9,24 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from typing_extensions import Unpack
-from xdsl.dialects.builtin import (
-    ArrayAttr,
-    DenseArrayBase,
-    IndexType,
-    IntegerAttr,
-    VectorType,
-    i1,
-)
+from xdsl import irdl
+from xdsl.dialects import builtin
 from xdsl.ir import Attribute
-from xdsl.irdl import (
-    operand_def,
-    opt_operand_def,
-    opt_prop_def,
-    prop_def,
-    result_def,
-    var_operand_def,
-    var_result_def,
-)
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
@@ -44,16 +29,16 @@ from ..reduction_kinds import CombiningKindAttr
 from ..type_rules import like
 
 
-def _check_mask_type(type_: VectorType[Attribute], bounds: int) -> None:
-    fits = type_.element_type == i1 and type_.get_num_dims() == bounds
+def _check_mask_type(type_: builtin.VectorType[Attribute], bounds: int) -> None:
+    fits = type_.element_type == builtin.i1 and type_.get_num_dims() == bounds
     check(fits, "expected a vector of i1 of rank {}, found {}", bounds, type_)
 
 
 class CreateMaskOp(XetlOp, name="vector.create_mask", traits=[Pure()]):
     """True where each coordinate is below its bound; bounds may be out of range."""
 
-    bounds = var_operand_def(IndexType)
-    result = result_def(VectorType)
+    bounds = irdl.var_operand_def(builtin.IndexType)
+    result = irdl.result_def(builtin.VectorType)
 
     assembly_format = "$bounds attr-dict `:` type($result)"
 
@@ -65,8 +50,8 @@ class CreateMaskOp(XetlOp, name="vector.create_mask", traits=[Pure()]):
 class ConstantMaskOp(XetlOp, name="vector.constant_mask", traits=[Pure()]):
     """True where each coordinate is below its constant bound."""
 
-    mask_dim_sizes = prop_def(DenseArrayBase)
-    result = result_def(VectorType)
+    mask_dim_sizes = irdl.prop_def(builtin.DenseArrayBase)
+    result = irdl.result_def(builtin.VectorType)
 
     assembly_format = "custom<Integers>($mask_dim_sizes) attr-dict `:` type($result)"
 
@@ -80,12 +65,12 @@ class ConstantMaskOp(XetlOp, name="vector.constant_mask", traits=[Pure()]):
         _check_mask_type(self.result.type, len(self.bounds))
 
 
-def _tuple(attribute: ArrayAttr[Attribute]) -> tuple[int, ...]:
-    return tuple(v.value.data for v in attribute if isinstance(v, IntegerAttr))
+def _tuple(attribute: builtin.ArrayAttr[Attribute]) -> tuple[int, ...]:
+    return tuple(v.value.data for v in attribute if isinstance(v, builtin.IntegerAttr))
 
 
 def _check_inside(
-    whole: VectorType[Attribute], offsets: Sequence[int], sizes: Sequence[int]
+    whole: builtin.VectorType[Attribute], offsets: Sequence[int], sizes: Sequence[int]
 ) -> None:
     fits = all(
         offset >= 0 and offset + size <= extent
@@ -102,11 +87,11 @@ class ExtractStridedSliceOp(
 ):
     """``sizes`` elements from ``offsets`` on, ``strides`` apart (1 in MLIR)."""
 
-    source = operand_def(VectorType)
-    offset_list = prop_def(ArrayAttr, prop_name="offsets")
-    size_list = prop_def(ArrayAttr, prop_name="sizes")
-    stride_list = prop_def(ArrayAttr, prop_name="strides")
-    result = result_def(VectorType)
+    source = irdl.operand_def(builtin.VectorType)
+    offset_list = irdl.prop_def(builtin.ArrayAttr, prop_name="offsets")
+    size_list = irdl.prop_def(builtin.ArrayAttr, prop_name="sizes")
+    stride_list = irdl.prop_def(builtin.ArrayAttr, prop_name="strides")
+    result = irdl.result_def(builtin.VectorType)
 
     assembly_format = "$source attr-dict `:` type($source) `to` type($result)"
 
@@ -121,7 +106,7 @@ class ExtractStridedSliceOp(
         type_ = vector_type(source)
         shape = [*sizes, *type_.get_shape()[len(sizes) :]]
         super().__init__(
-            *(source, VectorType(type_.element_type, shape)),
+            *(source, builtin.VectorType(type_.element_type, shape)),
             offset_list=int_array(offsets),
             size_list=int_array(sizes),
             stride_list=int_array(strides or [1] * len(sizes)),
@@ -150,7 +135,7 @@ class ExtractStridedSliceOp(
         taken = [step * (n - 1) + 1 for n, step in zip(self.sizes, self.strides)]
         _check_inside(type_, self.offsets, taken)
         shape = [*self.sizes, *type_.get_shape()[len(self.sizes) :]]
-        expected = VectorType(type_.element_type, shape)
+        expected = builtin.VectorType(type_.element_type, shape)
         if self.result.type != expected:
             raise VerifyException(f"the slice is {expected}, found {self.result.type}")
 
@@ -158,11 +143,11 @@ class ExtractStridedSliceOp(
 class InsertStridedSliceOp(XetlOp, name="vector.insert_strided_slice", traits=[Pure()]):
     """``dest`` with the elements from ``offsets`` on replaced; all strides are 1."""
 
-    value = operand_def(VectorType)
-    dest = operand_def(VectorType)
-    offset_list = prop_def(ArrayAttr, prop_name="offsets")
-    stride_list = prop_def(ArrayAttr, prop_name="strides")
-    result = result_def(like("dest", base=VectorType))
+    value = irdl.operand_def(builtin.VectorType)
+    dest = irdl.operand_def(builtin.VectorType)
+    offset_list = irdl.prop_def(builtin.ArrayAttr, prop_name="offsets")
+    stride_list = irdl.prop_def(builtin.ArrayAttr, prop_name="strides")
+    result = irdl.result_def(like("dest", base=builtin.VectorType))
 
     assembly_format = "$value `,` $dest attr-dict `:` type($value) `into` type($dest)"
 
@@ -198,16 +183,16 @@ def _shuffled(rows: Attribute, mask: Attribute) -> Attribute:
     if not is_vector(rows):
         raise TypeError(f"expected a vector, found {rows}")
     shape = [len(ints_of(mask)), *rows.get_shape()[1:]]
-    return VectorType(rows.element_type, shape)
+    return builtin.VectorType(rows.element_type, shape)
 
 
 class ShuffleOp(XetlOp, name="vector.shuffle", traits=[Pure()]):
     """Rows of two vectors in the order of ``mask``; -1 is any value."""
 
-    v1 = operand_def(VectorType)
-    v2 = operand_def(VectorType)
-    mask = prop_def(DenseArrayBase)
-    result = result_def(like("v1", "mask", _shuffled, base=VectorType))
+    v1 = irdl.operand_def(builtin.VectorType)
+    v2 = irdl.operand_def(builtin.VectorType)
+    mask = irdl.prop_def(builtin.DenseArrayBase)
+    result = irdl.result_def(like("v1", "mask", _shuffled, base=builtin.VectorType))
 
     assembly_format = (
         "$v1 `,` $v2 custom<Integers>($mask) attr-dict `:` type($v1) `,` type($v2)"
@@ -223,8 +208,8 @@ class ShuffleOp(XetlOp, name="vector.shuffle", traits=[Pure()]):
 class FromElementsOp(XetlOp, name="vector.from_elements", traits=[Pure()]):
     """A vector of scalars, row by row."""
 
-    elements = var_operand_def(like("result", element_type))
-    result = result_def(VectorType)
+    elements = irdl.var_operand_def(like("result", element_type))
+    result = irdl.result_def(builtin.VectorType)
 
     assembly_format = "$elements attr-dict `:` type($result)"
 
@@ -235,11 +220,11 @@ class FromElementsOp(XetlOp, name="vector.from_elements", traits=[Pure()]):
         check(expected == found, "expected {} elements, found {}", expected, found)
 
 
-def _with_last(type_: Attribute, times: int, by: int) -> VectorType[Attribute]:
+def _with_last(type_: Attribute, times: int, by: int) -> builtin.VectorType[Attribute]:
     if not is_vector(type_) or not type_.get_shape():
         raise TypeError(f"expected a vector with a dimension, found {type_}")
     *outer, last = type_.get_shape()
-    return VectorType(type_.element_type, [*outer, last * times // by])
+    return builtin.VectorType(type_.element_type, [*outer, last * times // by])
 
 
 def _doubled(type_: Attribute) -> Attribute:
@@ -250,11 +235,11 @@ def _halves(type_: Attribute) -> list[Attribute]:
     return [_with_last(type_, 1, 2)] * 2
 
 
-def _product_type(left: Attribute, right: Attribute) -> VectorType[Attribute]:
+def _product_type(left: Attribute, right: Attribute) -> builtin.VectorType[Attribute]:
     if not is_vector(left):
         raise TypeError(f"expected a vector, found {left}")
     columns = right.get_shape() if is_vector(right) else ()
-    return VectorType(left.element_type, [*left.get_shape(), *columns])
+    return builtin.VectorType(left.element_type, [*left.get_shape(), *columns])
 
 
 def _elements(type_: Attribute) -> list[Attribute]:
@@ -266,9 +251,9 @@ def _elements(type_: Attribute) -> list[Attribute]:
 class InterleaveOp(XetlOp, name="vector.interleave", traits=[Pure()]):
     """Elements of two vectors in turns, along the last dimension."""
 
-    lhs = operand_def(VectorType)
-    rhs = operand_def(like("lhs", base=VectorType))
-    result = result_def(like("lhs", _doubled, base=VectorType))
+    lhs = irdl.operand_def(builtin.VectorType)
+    rhs = irdl.operand_def(like("lhs", base=builtin.VectorType))
+    result = irdl.result_def(like("lhs", _doubled, base=builtin.VectorType))
 
     assembly_format = "$lhs `,` $rhs attr-dict `:` type($lhs) `->` type($result)"
 
@@ -276,8 +261,8 @@ class InterleaveOp(XetlOp, name="vector.interleave", traits=[Pure()]):
 class DeinterleaveOp(XetlOp, name="vector.deinterleave", traits=[Pure()]):
     """Elements at even and at odd places of the last dimension."""
 
-    source = operand_def(VectorType)
-    res = var_result_def(like("source", _halves, base=VectorType))
+    source = irdl.operand_def(builtin.VectorType)
+    res = irdl.var_result_def(like("source", _halves, base=builtin.VectorType))
 
     assembly_format = (
         "$source attr-dict `:` type($source) `->` custom<OneType>(type($res))"
@@ -292,11 +277,13 @@ class DeinterleaveOp(XetlOp, name="vector.deinterleave", traits=[Pure()]):
 class OuterproductOp(XetlOp, name="vector.outerproduct", traits=[Pure()]):
     """``lhs[i] * rhs[j] + acc[i, j]``; a scalar on the right scales the left side."""
 
-    lhs = operand_def(VectorType)
-    rhs = operand_def()
-    acc = opt_operand_def(like("lhs", "rhs", _product_type, base=VectorType))
-    kind = opt_prop_def(CombiningKindAttr)
-    result = result_def(like("lhs", "rhs", _product_type, base=VectorType))
+    lhs = irdl.operand_def(builtin.VectorType)
+    rhs = irdl.operand_def()
+    acc = irdl.opt_operand_def(
+        like("lhs", "rhs", _product_type, base=builtin.VectorType)
+    )
+    kind = irdl.opt_prop_def(CombiningKindAttr)
+    result = irdl.result_def(like("lhs", "rhs", _product_type, base=builtin.VectorType))
 
     assembly_format = (
         "$lhs `,` $rhs (`,` $acc^)? attr-dict `:` type($lhs) `,` type($rhs)"
@@ -315,8 +302,8 @@ class OuterproductOp(XetlOp, name="vector.outerproduct", traits=[Pure()]):
 class SplatOp(XetlOp, name="vector.splat", traits=[Pure()]):
     """One number everywhere; now `vector.broadcast`."""
 
-    input = operand_def(like("result", element_type))
-    result = result_def(VectorType)
+    input = irdl.operand_def(like("result", element_type))
+    result = irdl.result_def(builtin.VectorType)
 
     assembly_format = "$input attr-dict `:` type($result)"
 
@@ -324,9 +311,9 @@ class SplatOp(XetlOp, name="vector.splat", traits=[Pure()]):
 class ExtractelementOp(XetlOp, name="vector.extractelement", traits=[Pure()]):
     """One element of a vector of rank 1 or 0; now `vector.extract`."""
 
-    vector = operand_def(VectorType)
-    position = opt_operand_def()
-    result = result_def(like("vector", element_type))
+    vector = irdl.operand_def(builtin.VectorType)
+    position = irdl.opt_operand_def()
+    result = irdl.result_def(like("vector", element_type))
 
     assembly_format = (
         "$vector `[` ($position^ `:` type($position))? `]` attr-dict `:` type($vector)"
@@ -336,10 +323,10 @@ class ExtractelementOp(XetlOp, name="vector.extractelement", traits=[Pure()]):
 class InsertelementOp(XetlOp, name="vector.insertelement", traits=[Pure()]):
     """A vector of rank 1 or 0 with one element replaced; now `vector.insert`."""
 
-    source = operand_def(like("dest", element_type))
-    dest = operand_def(VectorType)
-    position = opt_operand_def()
-    result = result_def(like("dest", base=VectorType))
+    source = irdl.operand_def(like("dest", element_type))
+    dest = irdl.operand_def(builtin.VectorType)
+    position = irdl.opt_operand_def()
+    result = irdl.result_def(like("dest", base=builtin.VectorType))
 
     assembly_format = (
         "$source `,` $dest `[` ($position^ `:` type($position))? `]` attr-dict `:` "
@@ -350,7 +337,7 @@ class InsertelementOp(XetlOp, name="vector.insertelement", traits=[Pure()]):
 class ToElementsOp(XetlOp, name="vector.to_elements", traits=[Pure()]):
     """All elements of a vector as scalars, row by row."""
 
-    source = operand_def(VectorType)
-    elements = var_result_def(like("source", _elements))
+    source = irdl.operand_def(builtin.VectorType)
+    elements = irdl.var_result_def(like("source", _elements))
 
     assembly_format = "$source attr-dict `:` type($source)"

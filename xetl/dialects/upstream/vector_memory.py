@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from xdsl import irdl
 from xdsl.dialects.builtin import (
     AffineMapAttr,
     ArrayAttr,
@@ -20,14 +21,6 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
-from xdsl.irdl import (
-    operand_def,
-    opt_operand_def,
-    opt_prop_def,
-    prop_def,
-    result_def,
-    var_operand_def,
-)
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 from xdsl.utils.exceptions import VerifyException
 
@@ -73,11 +66,11 @@ class _Access(XetlOp):
 class LoadOp(_Access, name="vector.load", traits=[MemoryReadEffect()]):
     """Consecutive elements of the last dimension(s); all must lie inside."""
 
-    base = operand_def(MemRefType)
-    indices = var_operand_def(IndexType)
-    nontemporal = opt_prop_def(IntegerAttr)
-    alignment = opt_prop_def(IntegerAttr)
-    result = result_def(VectorType)
+    base = irdl.operand_def(MemRefType)
+    indices = irdl.var_operand_def(IndexType)
+    nontemporal = irdl.opt_prop_def(IntegerAttr)
+    alignment = irdl.opt_prop_def(IntegerAttr)
+    result = irdl.result_def(VectorType)
 
     assembly_format = (
         "$base custom<Indices>($indices) attr-dict `:` type($base) `,` type($result)"
@@ -89,11 +82,11 @@ class StoreOp(_Access, name="vector.store", traits=[MemoryWriteEffect()]):
 
     MOVED = "value"
 
-    value = operand_def(VectorType)
-    base = operand_def(MemRefType)
-    indices = var_operand_def(IndexType)
-    nontemporal = opt_prop_def(IntegerAttr)
-    alignment = opt_prop_def(IntegerAttr)
+    value = irdl.operand_def(VectorType)
+    base = irdl.operand_def(MemRefType)
+    indices = irdl.var_operand_def(IndexType)
+    nontemporal = irdl.opt_prop_def(IntegerAttr)
+    alignment = irdl.opt_prop_def(IntegerAttr)
 
     assembly_format = (
         "$value `,` $base custom<Indices>($indices) attr-dict `:` type($base) `,` "
@@ -104,12 +97,12 @@ class StoreOp(_Access, name="vector.store", traits=[MemoryWriteEffect()]):
 class MaskedloadOp(_Access, name="vector.maskedload", traits=[MemoryReadEffect()]):
     """Elements where the mask is set, else those of ``pass_thru``."""
 
-    base = operand_def(MemRefType)
-    indices = var_operand_def(IndexType)
-    mask = operand_def(like("pass_thru", _mask_of, base=VectorType))
-    pass_thru = operand_def(VectorType)
-    alignment = opt_prop_def(IntegerAttr)
-    result = result_def(like("pass_thru", base=VectorType))
+    base = irdl.operand_def(MemRefType)
+    indices = irdl.var_operand_def(IndexType)
+    mask = irdl.operand_def(like("pass_thru", _mask_of, base=VectorType))
+    pass_thru = irdl.operand_def(VectorType)
+    alignment = irdl.opt_prop_def(IntegerAttr)
+    result = irdl.result_def(like("pass_thru", base=VectorType))
 
     assembly_format = (
         "$base custom<Indices>($indices) `,` $mask `,` $pass_thru attr-dict `:` "
@@ -122,11 +115,11 @@ class MaskedstoreOp(_Access, name="vector.maskedstore", traits=[MemoryWriteEffec
 
     MOVED = "value"
 
-    base = operand_def(MemRefType)
-    indices = var_operand_def(IndexType)
-    mask = operand_def(like("value", _mask_of, base=VectorType))
-    value = operand_def(VectorType)
-    alignment = opt_prop_def(IntegerAttr)
+    base = irdl.operand_def(MemRefType)
+    indices = irdl.var_operand_def(IndexType)
+    mask = irdl.operand_def(like("value", _mask_of, base=VectorType))
+    value = irdl.operand_def(VectorType)
+    alignment = irdl.opt_prop_def(IntegerAttr)
 
     assembly_format = (
         "$base custom<Indices>($indices) `,` $mask `,` $value attr-dict `:` "
@@ -137,13 +130,13 @@ class MaskedstoreOp(_Access, name="vector.maskedstore", traits=[MemoryWriteEffec
 class GatherOp(_Access, name="vector.gather", traits=[MemoryReadEffect()]):
     """Elements at ``index_vec`` from the base, where the mask is set."""
 
-    base = operand_def(MemRefType)
-    indices = var_operand_def(IndexType)
-    index_vec = operand_def(VectorType)
-    mask = operand_def(like("pass_thru", _mask_of, base=VectorType))
-    pass_thru = operand_def(VectorType)
-    alignment = opt_prop_def(IntegerAttr)
-    result = result_def(like("pass_thru", base=VectorType))
+    base = irdl.operand_def(MemRefType)
+    indices = irdl.var_operand_def(IndexType)
+    index_vec = irdl.operand_def(VectorType)
+    mask = irdl.operand_def(like("pass_thru", _mask_of, base=VectorType))
+    pass_thru = irdl.operand_def(VectorType)
+    alignment = irdl.opt_prop_def(IntegerAttr)
+    result = irdl.result_def(like("pass_thru", base=VectorType))
 
     assembly_format = (
         "$base custom<Indices>($indices) `[` $index_vec `]` `,` $mask `,` "
@@ -166,12 +159,12 @@ class ScatterOp(_Access, name="vector.scatter", traits=[MemoryWriteEffect()]):
 
     MOVED = "value"
 
-    base = operand_def(MemRefType)
-    indices = var_operand_def(IndexType)
-    index_vec = operand_def(VectorType)
-    mask = operand_def(like("value", _mask_of, base=VectorType))
-    value = operand_def(VectorType)
-    alignment = opt_prop_def(IntegerAttr)
+    base = irdl.operand_def(MemRefType)
+    indices = irdl.var_operand_def(IndexType)
+    index_vec = irdl.operand_def(VectorType)
+    mask = irdl.operand_def(like("value", _mask_of, base=VectorType))
+    value = irdl.operand_def(VectorType)
+    alignment = irdl.opt_prop_def(IntegerAttr)
 
     assembly_format = (
         "$base custom<Indices>($indices) `[` $index_vec `]` `,` $mask `,` $value "
@@ -202,8 +195,8 @@ def _defaults(vector: str) -> Defaults:
 
 
 class _TransferOp(_Access, makers={"in_bounds": _flags}):
-    permutation_map = prop_def(AffineMapAttr)
-    in_bounds = prop_def(ArrayAttr)
+    permutation_map = irdl.prop_def(AffineMapAttr)
+    in_bounds = irdl.prop_def(ArrayAttr)
 
     def verify_(self) -> None:
         """Check indices, element types and flags."""
@@ -223,11 +216,11 @@ class TransferReadOp(
 ):
     """Elements from ``indices`` on; ``padding`` outside or where masked off."""
 
-    base = operand_def(MemRefType)
-    indices = var_operand_def(IndexType)
-    padding = operand_def(like("base", element_of))
-    mask = opt_operand_def(like("result", _mask_of, base=VectorType))
-    result = result_def(VectorType)
+    base = irdl.operand_def(MemRefType)
+    indices = irdl.var_operand_def(IndexType)
+    padding = irdl.operand_def(like("base", element_of))
+    mask = irdl.opt_operand_def(like("result", _mask_of, base=VectorType))
+    result = irdl.result_def(VectorType)
 
     DEFAULTS = _defaults("result")
 
@@ -244,10 +237,10 @@ class TransferWriteOp(
 
     MOVED = "value"
 
-    value = operand_def(VectorType)
-    base = operand_def(MemRefType)
-    indices = var_operand_def(IndexType)
-    mask = opt_operand_def(like("value", _mask_of, base=VectorType))
+    value = irdl.operand_def(VectorType)
+    base = irdl.operand_def(MemRefType)
+    indices = irdl.var_operand_def(IndexType)
+    mask = irdl.opt_operand_def(like("value", _mask_of, base=VectorType))
 
     DEFAULTS = _defaults("value")
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from typing_extensions import Unpack
+from xdsl import irdl
 from xdsl.dialects.builtin import (
     AffineMapAttr,
     ArrayAttr,
@@ -15,14 +16,6 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
-from xdsl.irdl import (
-    irdl_attr_definition,
-    operand_def,
-    opt_operand_def,
-    opt_prop_def,
-    prop_def,
-    result_def,
-)
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
@@ -57,11 +50,11 @@ def _check_kind(kind: CombiningKindAttr, element: Attribute) -> None:
 class ReductionOp(XetlOp, name="vector.reduction", traits=[Pure()]):
     """All elements of a vector of rank 1 combined, and ``acc`` too."""
 
-    kind = prop_def(CombiningKindAttr)
-    source = operand_def(VectorType)
-    acc = opt_operand_def(like("result"))
-    fastmath = opt_prop_def(FastMathFlagsAttr)
-    result = result_def(like("source", element_type))
+    kind = irdl.prop_def(CombiningKindAttr)
+    source = irdl.operand_def(VectorType)
+    acc = irdl.opt_operand_def(like("result"))
+    fastmath = irdl.opt_prop_def(FastMathFlagsAttr)
+    result = irdl.result_def(like("source", element_type))
 
     assembly_format = (
         "custom<Combined>($kind) `,` $source (`,` $acc^)? custom<Flags>($fastmath) "
@@ -78,11 +71,11 @@ class ReductionOp(XetlOp, name="vector.reduction", traits=[Pure()]):
 class MultiReductionOp(XetlOp, name="vector.multi_reduction", traits=[Pure()]):
     """Elements combined along some dimensions, which disappear, and with ``acc``."""
 
-    kind = prop_def(CombiningKindAttr)
-    source = operand_def(VectorType)
-    acc = operand_def()
-    reduction_dims = prop_def(DenseArrayBase)
-    result = result_def(like("acc"))
+    kind = irdl.prop_def(CombiningKindAttr)
+    source = irdl.operand_def(VectorType)
+    acc = irdl.operand_def()
+    reduction_dims = irdl.prop_def(DenseArrayBase)
+    result = irdl.result_def(like("acc"))
 
     assembly_format = (
         "custom<Combined>($kind) `,` $source `,` $acc attr-dict "
@@ -116,10 +109,10 @@ class MultiReductionOp(XetlOp, name="vector.multi_reduction", traits=[Pure()]):
 class FmaOp(XetlOp, name="vector.fma", traits=[Pure(), Elementwise()]):
     """``lhs * rhs + acc`` with one rounding."""
 
-    lhs = operand_def(VectorType)
-    rhs = operand_def(like("lhs", base=VectorType))
-    acc = operand_def(like("lhs", base=VectorType))
-    result = result_def(like("lhs", base=VectorType))
+    lhs = irdl.operand_def(VectorType)
+    rhs = irdl.operand_def(like("lhs", base=VectorType))
+    acc = irdl.operand_def(like("lhs", base=VectorType))
+    result = irdl.result_def(like("lhs", base=VectorType))
 
     assembly_format = "$lhs `,` $rhs `,` $acc attr-dict `:` type($lhs)"
 
@@ -128,7 +121,7 @@ def _map(dims: Sequence[int], rank: int) -> AffineMapAttr:
     return AffineMapAttr(AffineMap(rank, 0, tuple(map(AffineDimExpr, dims))))
 
 
-@irdl_attr_definition(init=False)
+@irdl.irdl_attr_definition(init=False)
 class IteratorTypeAttr(WordAttr):
     """``#vector.iterator_type<parallel>``; in custom text just ``"parallel"``."""
 
@@ -148,13 +141,13 @@ class ContractOp(XetlOp, name="vector.contract", traits=[Pure()]):
     ``indexing_maps`` says which iterators index lhs, rhs and acc.
     """
 
-    lhs = operand_def(VectorType)
-    rhs = operand_def(VectorType)
-    acc = operand_def()
-    indexing_maps = prop_def(ArrayAttr)
-    iterator_types = prop_def(ArrayAttr)
-    kind = prop_def(CombiningKindAttr, default_value=CombiningKindAttr("add"))
-    result = result_def(like("acc"))
+    lhs = irdl.operand_def(VectorType)
+    rhs = irdl.operand_def(VectorType)
+    acc = irdl.operand_def()
+    indexing_maps = irdl.prop_def(ArrayAttr)
+    iterator_types = irdl.prop_def(ArrayAttr)
+    kind = irdl.prop_def(CombiningKindAttr, default_value=CombiningKindAttr("add"))
+    result = irdl.result_def(like("acc"))
 
     def __init__(
         self,

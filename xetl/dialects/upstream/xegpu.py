@@ -9,13 +9,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from xdsl import ir
 from xdsl.dialects.builtin import I64, IntegerAttr
-from xdsl.ir import (
-    Dialect,
-    ParametrizedAttribute,
-    SpacedOpaqueSyntaxAttribute,
-    TypeAttribute,
-)
 from xdsl.irdl import irdl_attr_definition, operand_def, prop_def, result_def
 
 from ..attributes import WordAttr
@@ -24,7 +19,7 @@ from ..traits import READS_AND_WRITES
 
 
 @irdl_attr_definition(init=False)
-class MemorySpaceAttr(WordAttr, SpacedOpaqueSyntaxAttribute):
+class MemorySpaceAttr(WordAttr, ir.SpacedOpaqueSyntaxAttribute):
     """``#xegpu<memory_space slm>``: global memory, or that of a workgroup."""
 
     name = "xegpu.memory_space"
@@ -32,7 +27,7 @@ class MemorySpaceAttr(WordAttr, SpacedOpaqueSyntaxAttribute):
 
 
 @irdl_attr_definition(init=False)
-class FenceScopeAttr(WordAttr, SpacedOpaqueSyntaxAttribute):
+class FenceScopeAttr(WordAttr, ir.SpacedOpaqueSyntaxAttribute):
     """``#xegpu<fence_scope gpu>``: who sees what was written before a fence.
 
     ``system`` is ours: the host and other devices as well.
@@ -43,7 +38,7 @@ class FenceScopeAttr(WordAttr, SpacedOpaqueSyntaxAttribute):
 
 
 @irdl_attr_definition
-class NbarrierType(ParametrizedAttribute, TypeAttribute):
+class NbarrierType(ir.ParametrizedAttribute, ir.TypeAttribute):
     """``!xegpu.nbarrier``."""
 
     name = "xegpu.nbarrier"
@@ -107,7 +102,7 @@ class FenceOp(XetlOp, name="xegpu.fence", traits=READS_AND_WRITES):
     )
 
 
-XeGPUHints = Dialect(
+XeGPUHints = ir.Dialect(
     "xegpu",
     operations_of(__name__),
     [NbarrierType, MemorySpaceAttr, FenceScopeAttr],

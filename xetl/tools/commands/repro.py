@@ -64,7 +64,6 @@ def program(
 
     Args:
         file: where the kernel is.
-        name: of the kernel in it.
         constants: ``NAME=VALUE`` as they were given.
     """
     source = file.read_text("utf-8")

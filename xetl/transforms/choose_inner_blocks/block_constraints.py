@@ -8,20 +8,7 @@ from typing import TypeAlias
 from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from xetl.analysis.axes import (
-    Axis,
-    Slice,
-    has_whole_blocks,
-    is_matrix,
-    is_of_matrices,
-    limits_of_slice,
-    matrices,
-    relations_of_slice,
-    shape_of,
-    transposed,
-    whole_and_part,
-    with_ones,
-)
+from xetl.analysis import axes
 from xetl.analysis.control_flow import carried_together
 from xetl.devices import Access, Block, Device, Messages
 from xetl.dialects import traits, xetile
@@ -104,7 +91,7 @@ def product_of(op: xetile.TileMmaOp, device: Device) -> Product | str:
     if name not in unit.results:
         accumulator = element_bits(op.result.type.element_type)
         columns = device.register_bytes * 8 // accumulator
-    (m, k), (_, n) = shape_of(op.a), shape_of(op.b)
+    (m, k), (_, n) = axes.shape_of(op.a), axes.shape_of(op.b)
     for what, extent, block in (("K", k, depth), ("N", n, columns)):
         if extent % block:
             return f"{what} = {extent} of this product is no multiple of {block}"
@@ -200,7 +187,7 @@ def demands_of(op: Operation, device: Device) -> list[Demand]:
 
 def _is_plain(value: SSAValue) -> bool:
     """Whether blocks are ours to choose: not of what the user's blocks are seen of."""
-    return not is_vector(value.type) or is_matrix(value.type)
+    return not is_vector(value.type) or axes.is_matrix(value.type)
 
 
 def _of_product(op: xetile.TileMmaOp, product: Product) -> list[Demand]:
@@ -214,7 +201,7 @@ def _of_product(op: xetile.TileMmaOp, product: Product) -> list[Demand]:
 
 
 def _weight(op: Operation, value: SSAValue) -> int:
-    rows, columns = shape_of(value)
+    rows, columns = axes.shape_of(value)
     size = rows * columns * element_bits(vector_type(value).element_type) // 8
     return size * _PER_LOOP ** _loops_around(op)
 
@@ -249,7 +236,7 @@ CARRYING = scf.ForOp | scf.IfOp | scf.WhileOp
 
 def is_uniform(op: Operation) -> bool:
     """Whether all elements of the result are one number: blocks do not matter."""
-    if not op.results or not is_matrix(op.results[0].type):
+    if not op.results or not axes.is_matrix(op.results[0].type):
         return False
     if isinstance(op, arith.ConstantOp):
         return splat_value(op.value) is not None
@@ -260,20 +247,20 @@ def is_elementwise(op: Operation) -> bool:
     """Whether each element of the result depends on those at its place alone."""
     if not traits.is_elementwise(op):
         return False
-    shapes = {shape_of(value) for value in matrices(op)}
+    shapes = {axes.shape_of(value) for value in axes.matrices(op)}
     return len(shapes) == 1
 
 
-def relations(op: Operation) -> Iterator[tuple[Axis, Axis]]:
+def relations(op: Operation) -> Iterator[tuple[axes.Axis, axes.Axis]]:
     """Pairs of axes that this operation wants cut alike."""
     for group in carried_together(op):
-        if is_matrix(group[0].type):
+        if axes.is_matrix(group[0].type):
             yield from _same(group)
-    if isinstance(op, Slice) and is_of_matrices(op):
-        yield from relations_of_slice(op)
+    if isinstance(op, axes.Slice) and axes.is_of_matrices(op):
+        yield from axes.relations_of_slice(op)
     if is_elementwise(op):
-        yield from _same(tuple(matrices(op)))
-    elif not matrices(op):
+        yield from _same(tuple(axes.matrices(op)))
+    elif not axes.matrices(op):
         return
     elif isinstance(op, xetile.TileTransposeOp):
         yield (op.source, 0), (op.result, 1)
@@ -284,16 +271,16 @@ def relations(op: Operation) -> Iterator[tuple[Axis, Axis]]:
                 yield (op.source, dim), (op.result, dim)
 
 
-def limits_of(op: Operation) -> Iterator[tuple[Axis, int]]:
+def limits_of(op: Operation) -> Iterator[tuple[axes.Axis, int]]:
     """Numbers that the blocks along an axis must divide, where ``op`` may use them."""
-    if isinstance(op, Slice) and is_of_matrices(op):
-        joined = {axis for pair in relations_of_slice(op) for axis in pair}
-        for axis, number in limits_of_slice(op):
+    if isinstance(op, axes.Slice) and axes.is_of_matrices(op):
+        joined = {axis for pair in axes.relations_of_slice(op) for axis in pair}
+        for axis, number in axes.limits_of_slice(op):
             if axis in joined:
                 yield axis, number
 
 
-def _same(values: tuple[SSAValue, ...]) -> Iterator[tuple[Axis, Axis]]:
+def _same(values: tuple[SSAValue, ...]) -> Iterator[tuple[axes.Axis, axes.Axis]]:
     for other in values[1:]:
         yield (values[0], 0), (other, 0)
         yield (values[0], 1), (other, 1)
@@ -311,26 +298,26 @@ def form_of(op: Operation, chosen: Chosen) -> Form:
     if isinstance(op, scf.YieldOp | scf.ConditionOp):
         inside = isinstance(op.parent_op(), CARRYING)
         return Form(_all(op.operands, chosen), ()) if inside else plain(op)
-    if not any(is_matrix(value.type) for value in op.operands):
+    if not any(axes.is_matrix(value.type) for value in op.operands):
         return plain(op)
-    if isinstance(op, Slice) and is_of_matrices(op):
+    if isinstance(op, axes.Slice) and axes.is_of_matrices(op):
         return _form_of_slice(op, chosen)
     if isinstance(op, xetile.TileTransposeOp):
         source = chosen(op.source)
-        return Form((source,), (transposed(source),))
+        return Form((source,), (axes.transposed(source),))
     if isinstance(op, xetile.TileReduceOp) and _is_whole(op):
         source = chosen(op.source)
-        return Form((source,), (with_ones(source, op.dims),))
+        return Form((source,), (axes.with_ones(source, op.dims),))
     if isinstance(op, xetile.TileBroadcastOp):
         result = chosen(op.result)
-        return Form((with_ones(result, op.dims),), (result,))
+        return Form((axes.with_ones(result, op.dims),), (result,))
     return plain(op)
 
 
-def _form_of_slice(op: Slice, chosen: Chosen) -> Form:
+def _form_of_slice(op: axes.Slice, chosen: Chosen) -> Form:
     """In blocks if the part is whole ones, of the size the part's readers share."""
-    whole, part = map(chosen, whole_and_part(op))
-    if whole is None or whole != part or not has_whole_blocks(op, whole):
+    whole, part = map(chosen, axes.whole_and_part(op))
+    if whole is None or whole != part or not axes.has_whole_blocks(op, whole):
         return plain(op)
     return Form((whole,) * len(op.operands), (whole,))
 
@@ -341,4 +328,4 @@ def plain(op: Operation) -> Form:
 
 
 def _all(values: Iterable[SSAValue], chosen: Chosen) -> Blocks:
-    return tuple(chosen(v) if is_matrix(v.type) else None for v in values)
+    return tuple(chosen(v) if axes.is_matrix(v.type) else None for v in values)

@@ -14,14 +14,7 @@ from dataclasses import field
 
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
-from xetl.analysis.axes import (
-    Axis,
-    Classes,
-    arguments_of,
-    is_matrix,
-    shape_of,
-    tile_classes,
-)
+from xetl.analysis import axes
 from xetl.devices import Block, Device
 from xetl.dialects import xetile
 from xetl.dialects.upstream import scf
@@ -116,7 +109,7 @@ class TilePlan:
 
 def families(ops: Sequence[Operation]) -> list[Family]:
     """The tiles of a function that may be cut, with what accesses them."""
-    classes = tile_classes(ops)
+    classes = axes.tile_classes(ops)
     found: dict[SSAValue, Family] = {}
     for op in ops:
         for tile in _tiles_of(op):
@@ -130,7 +123,7 @@ def families(ops: Sequence[Operation]) -> list[Family]:
 
 
 def _tiles_of(op: Operation) -> Iterator[SSAValue]:
-    for value in (*op.operands, *op.results, *arguments_of(op)):
+    for value in (*op.operands, *op.results, *axes.arguments_of(op)):
         if isinstance(value.type, xetile.TileType) and _may_be_cut(value.type):
             yield value
 
@@ -275,16 +268,16 @@ class Plan:
         ]
         for op in (self.function, *self.ops):
             carried = isinstance(op, CARRYING)
-            for value in arguments_of(op):
-                matrix = carried and is_matrix(value.type)
+            for value in axes.arguments_of(op):
+                matrix = carried and axes.is_matrix(value.type)
                 found.append(Definition(value, self.chosen(value) if matrix else None))
-        return [each for each in found if is_matrix(each.value.type)]
+        return [each for each in found if axes.is_matrix(each.value.type)]
 
 
 def make_plan(function: Operation, device: Device) -> Plan:
     """Decide for all values and tiles of a function."""
     ops = [op for region in function.regions for op in region.walk()]
-    classes = Classes()
+    classes = axes.Classes()
     for op in ops:
         for first, second in relations(op):
             classes.join(first, second)
@@ -295,7 +288,7 @@ def make_plan(function: Operation, device: Device) -> Plan:
     products = {
         op: product_of(op, device)
         for op in ops
-        if isinstance(op, TileMmaOp) and is_matrix(op.a.type)
+        if isinstance(op, TileMmaOp) and axes.is_matrix(op.a.type)
     }
     forms = {op: _form(op, chosen, tiles, products) for op in ops}
     reasons = {op: why for op, why in products.items() if isinstance(why, str)}
@@ -338,12 +331,12 @@ class Choice:
 
     def __init__(
         self,
-        classes: Classes,
+        classes: axes.Classes,
         demands: Iterable[Demand],
-        limits: Iterable[tuple[Axis, int]] = (),
+        limits: Iterable[tuple[axes.Axis, int]] = (),
     ) -> None:
         self._classes = classes
-        votes: dict[Axis, Counter[int]] = {}
+        votes: dict[axes.Axis, Counter[int]] = {}
         for demand in demands:
             for dim, extents in enumerate((demand.rows, demand.columns)):
                 counter = votes.setdefault(classes.find((demand.value, dim)), Counter())
@@ -362,11 +355,11 @@ class Choice:
     def block_of(self, value: SSAValue) -> Block | None:
         """The blocks of a matrix; None where nobody asks for any."""
         rows, columns = (self._extent(value, dim) for dim in (0, 1))
-        if rows is None or columns is None or max(shape_of(value)) == 1:
+        if rows is None or columns is None or max(axes.shape_of(value)) == 1:
             return None
         return rows, columns
 
     def _extent(self, value: SSAValue, dim: int) -> int | None:
-        if shape_of(value)[dim] == 1:
+        if axes.shape_of(value)[dim] == 1:
             return 1
         return self._extents.get(self._classes.find((value, dim)))

@@ -37,13 +37,7 @@ from xetl.ir.builder import Pass
 from xetl.ir.conversion import convert_for, convert_if, convert_while
 from xetl.transforms.check_workgroup import SLM_LIMIT, shared_bytes
 from xetl.transforms.diagnostics import refusal
-from xetl.transforms.distribute_to_subgroups import rules
-from xetl.transforms.distribute_to_subgroups.context import (
-    Subgroups,
-    is_distributed,
-    without_maps,
-    writes_private,
-)
+from xetl.transforms.distribute_to_subgroups import context, rules
 from xetl.transforms.distribute_to_subgroups.distributor import Distributor, Rule
 from xetl.transforms.propagate_wg_maps.map_attributes import is_map, map_of, tile_map
 from xetl.transforms.stages import XETILE, StageSpec, register_stage
@@ -53,7 +47,7 @@ def distribute_control(d: Distributor, op: Operation) -> None:
     """A loop, a conditional or other regions that may carry parts."""
     arguments = [a for region in op.regions for b in region.blocks for a in b.args]
     convert: Any = _LOOPS.get(type(op), convert_if)
-    if not any(is_distributed(value) for value in (*op.results, *arguments)):
+    if not any(context.is_distributed(value) for value in (*op.results, *arguments)):
         _distribute_inside(d, op)
         return
     if arguments and convert is convert_if:
@@ -61,7 +55,7 @@ def distribute_control(d: Distributor, op: Operation) -> None:
             op, "it carries values of a workgroup", "use `scf.for` or `scf.while`"
         )
     new: Operation = convert(d, op)
-    new.attributes |= without_maps(op.attributes)
+    new.attributes |= context.without_maps(op.attributes)
 
 
 def _distribute_inside(d: Distributor, op: Operation) -> None:
@@ -120,7 +114,7 @@ def _rule_of(op: Operation) -> Rule | None:
         return distribute_control
     if isinstance(op, func.CallOp):
         return _refuse_call
-    if any(is_distributed(value) for value in (*op.operands, *op.results)):
+    if any(context.is_distributed(value) for value in (*op.operands, *op.results)):
         return _rule_of_distributed(op)
     if isinstance(op, memref.DeallocOp):
         return _drop if memory_space_of(memref_type(op.memref)) == SHARED else None
@@ -145,7 +139,7 @@ def _is_done_once(op: Operation) -> bool:
         return False
     effects = get_effects(op) or ()
     writes = any(effect.kind in _ONCE for effect in effects)
-    return writes and not writes_private(op)
+    return writes and not context.writes_private(op)
 
 
 def _refuse_call(d: Distributor, op: Operation) -> None:
@@ -188,14 +182,14 @@ class DistributeToSubgroupsPass(Pass):
                 self._distribute(function, function.body)
 
     def _distribute(self, function: Operation, body: Region) -> None:
-        if any(is_distributed(argument) for argument in body.blocks[0].args):
+        if any(context.is_distributed(argument) for argument in body.blocks[0].args):
             problem = "a kernel of workgroups takes arrays and scalars"
             raise refusal(function, problem, "load what it works on in the kernel")
         rows, columns = subgroups_of(body)
         allocations = operations_in(body, memref.AllocOp, memref.AllocaOp)
         left = self.slm_limit - sum(map(shared_bytes, allocations))
         scratch = max(LEAST_SCRATCH, min(left, MOST_SCRATCH))
-        team = Subgroups(body.blocks[0], rows * columns, scratch)
+        team = context.Subgroups(body.blocks[0], rows * columns, scratch)
         distributor = Distributor(team, _rule_of)
         for block in body.blocks:
             distributor.run(list(block.ops))

@@ -29,15 +29,8 @@ from xetl.dialects.upstream import arith, gpu, vector
 from xetl.dialects.xetile import TileReduceOp
 from xetl.language.distribution import Layout, origins, rounds
 from xetl.records import record
+from xetl.transforms.distribute_to_subgroups import slm_exchange
 from xetl.transforms.distribute_to_subgroups.context import Subgroups
-from xetl.transforms.distribute_to_subgroups.slm_exchange import (
-    ChunkedExchange,
-    cuts_for,
-    from_stored,
-    stored_bytes,
-    stored_type,
-    to_stored,
-)
 
 Offsets = tuple[int, ...]
 
@@ -215,17 +208,19 @@ def _through_memory(
     target: Layout,
 ) -> list[SSAValue]:
     element = element_type(parts[0].type)
-    room = max(1, team.slm_limit // stored_bytes(element))
-    cuts = cuts_for(shape, source.sg_data, target.sg_data, room)
-    exchange = ChunkedExchange(team, shape, cuts, stored_type(element))
-    given = [to_stored(team, part) for part in parts]
+    room = max(1, team.slm_limit // slm_exchange.stored_bytes(element))
+    cuts = slm_exchange.cuts_for(shape, source.sg_data, target.sg_data, room)
+    exchange = slm_exchange.ChunkedExchange(
+        team, shape, cuts, slm_exchange.stored_type(element)
+    )
+    given = [slm_exchange.to_stored(team, part) for part in parts]
     fetched: list[SSAValue] = []
     for chunk in exchange.chunks():
         exchange.store(given, source, chunk)
         team.add(gpu.BarrierOp())
         fetched = exchange.load(fetched, target, chunk)
         team.add(gpu.BarrierOp())
-    return [from_stored(team, value, element) for value in fetched]
+    return [slm_exchange.from_stored(team, value, element) for value in fetched]
 
 
 # Reductions -------------------------------------------------------------------------

@@ -39,15 +39,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import VerifyException
 
-from xetl.dialects import xsmm
-from xetl.dialects.base import (
-    Index,
-    constant_index,
-    ints_of,
-    is_dense,
-    memref_type,
-    operations_in,
-)
+from xetl.dialects import base, xsmm
 from xetl.dialects.literals import with_type
 from xetl.dialects.memref_layout import strides_of
 from xetl.dialects.upstream import arith, cf, func, memref, scf, vector
@@ -66,7 +58,7 @@ _ADDRESS = "llvm.inttoptr"
 
 
 def _brgemm(b: Builder, op: xsmm.BrgemmOp) -> Values:
-    dispatch, count = op.kernel.owner, constant_index(op.batch)
+    dispatch, count = op.kernel.owner, base.constant_index(op.batch)
     if not isinstance(dispatch, xsmm.BrgemmDispatchOp):
         raise VerifyException("its kernel is not dispatched in this function")
     if count is None:
@@ -90,7 +82,7 @@ def _disagreement(product: Batch, dispatch: xsmm.DispatchOp) -> str | None:
         return f"its operands are of {[*found]}, its kernel is for {[*wanted]}"
     if product.in_pairs != ("vnni_b" in dispatch.flag_names()):
         return "b has to be in pairs of k with vnni_b, and only then"
-    a, _, c = (memref_type(each).element_type for each in _sides(product))
+    a, _, c = (base.memref_type(each).element_type for each in _sides(product))
     name = str(a) if a == c else f"{a}_{c}"
     if name != dispatch.data_type.data:
         return f"its operands are {name}, its kernel is for {dispatch.data_type.data}"
@@ -107,7 +99,7 @@ def _sizes(product: Batch) -> tuple[int, ...]:
     Raises:
         VerifyException: the elements of a row are not side by side.
     """
-    types = [memref_type(each) for each in _sides(product)]
+    types = [base.memref_type(each) for each in _sides(product)]
     _, m, k = types[0].get_shape()
     (a, lda, *row_a), (b, ldb, *row_b), (ldc, *row_c) = map(_strides, types)
     inner = [PAIR, 1] if product.in_pairs else [1]
@@ -145,7 +137,7 @@ def _call(b: Builder, op: func.CallOp) -> Values | None:
     if name == _BRGEMM:
         type_, kernel, *sides, count = given
         views = [_view(*pair) for pair in zip(sides[::2], sides[1::2])]
-        data_type = _type_name(constant_index(type_))
+        data_type = _type_name(base.constant_index(type_))
         b.add(xsmm.BrgemmOp(kernel, *views, count, data_type=data_type))
         return []
     return None
@@ -154,7 +146,7 @@ def _call(b: Builder, op: func.CallOp) -> Values | None:
 def _dispatch(
     kind: type[xsmm.DispatchOp], given: Sequence[SSAValue]
 ) -> xsmm.DispatchOp:
-    numbers = [constant_index(each) for each in given]
+    numbers = [base.constant_index(each) for each in given]
     known = [each for each in numbers if each is not None]
     if len(known) != len(numbers) or len(known) != len(xsmm.SIZES) + 2:
         wanted = f"a type, {', '.join(xsmm.SIZES)} and flags"
@@ -225,7 +217,7 @@ def legalize_control_flow(op: Operation) -> None:
 def _nest(
     build: Builder,
     body: Block,
-    bounds: Sequence[Sequence[Index]],
+    bounds: Sequence[Sequence[base.Index]],
     inits: Sequence[SSAValue],
     finish: Finish,
 ) -> Values:
@@ -286,7 +278,7 @@ def _execute_region(build: Builder, op: scf.ExecuteRegionOp) -> Values | None:
 
 def _index_switch(build: Builder, op: scf.IndexSwitchOp) -> Values:
     """One conditional in the other, the first case outermost."""
-    tests = [build.compare("eq", op.arg, number) for number in ints_of(op.cases)]
+    tests = [build.compare("eq", op.arg, number) for number in base.ints_of(op.cases)]
     regions = [Region(region.detach_block(0)) for region in op.case_regions]
     rest = Region(op.default_region.detach_block(0))
     for test, region in reversed(list(zip(tests, regions))):
@@ -331,8 +323,8 @@ def _get_global(b: Builder, op: memref.GetGlobalOp) -> Values:
     wanted = op.symbol.root_reference
     named = [each for each in _globals_around(op) if each.sym_name == wanted]
     value = named[0].initial_value if named else None
-    type_ = memref_type(op.result)
-    if not named or named[0].constant is None or not is_dense(value):
+    type_ = base.memref_type(op.result)
+    if not named or named[0].constant is None or not base.is_dense(value):
         raise VerifyException(f"`{wanted.data}` is no constant of the module")
     full = VectorType(type_.element_type, type_.get_shape())
     constant = b.insert(arith.ConstantOp(with_type(value, full), full))
@@ -347,7 +339,7 @@ def _globals_around(op: Operation) -> list[memref.GlobalOp]:
     top = op
     while (around := top.parent_op()) is not None:
         top = around
-    return operations_in(top, memref.GlobalOp)
+    return base.operations_in(top, memref.GlobalOp)
 
 
 def _transposing(b: Builder, op: LoadTileOp) -> Values | None:

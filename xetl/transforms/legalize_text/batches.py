@@ -19,13 +19,7 @@ from xdsl.ir.affine import AffineExpr, AffineMap
 from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import VerifyException
 
-from xetl.dialects.base import (
-    constant_index,
-    is_memref,
-    memref_type,
-    operations_in,
-    vector_type,
-)
+from xetl.dialects import base
 from xetl.dialects.memref_layout import has_static_layout
 from xetl.dialects.upstream import arith, linalg, scf, vector
 from xetl.dialects.verify import LocatedVerifyException
@@ -67,11 +61,11 @@ class Batch:
     @property
     def in_pairs(self) -> bool:
         """Whether consecutive k of b lie side by side."""
-        return memref_type(self.b).get_num_dims() == 4
+        return base.memref_type(self.b).get_num_dims() == 4
 
     def problem(self) -> str | None:
         """What makes it no product of batches of blocks; None: it is one."""
-        types = [memref_type(each) for each in (self.a, self.b, self.c)]
+        types = [base.memref_type(each) for each in (self.a, self.b, self.c)]
         if [type_.get_num_dims() for type_ in types] != [3, 3 + self.in_pairs, 2]:
             return "it takes two batches of blocks, and a matrix"
         if not all(has_static_layout(type_) for type_ in types):
@@ -95,7 +89,7 @@ def multiply(b: Builder, product: Batch) -> None:
     if problem is not None:
         raise VerifyException(problem)
     to = Matrix(b, product.c)
-    sums = SUMS[str(memref_type(product.a).element_type)]
+    sums = SUMS[str(base.memref_type(product.a).element_type)]
     shape = to.tile_shape((ROWS, COLUMNS))
     build, at = loops(b, to.sizes, shape)
     place = to.tile(build, at, shape)
@@ -120,8 +114,8 @@ def _blocks(
 ) -> tuple[SSAValue, SSAValue]:
     """The factors of what block ``number`` adds to the tile of C at ``at``."""
     (row, column), zero = at, build.index(0)
-    _, *of_a = memref_type(product.a).get_shape()
-    _, *of_b = memref_type(product.b).get_shape()
+    _, *of_a = base.memref_type(product.a).get_shape()
+    _, *of_b = base.memref_type(product.b).get_shape()
     a = Matrix(build, part(build, product.a, [number, 0, 0], [1, *of_a], 0))
     left = LoadTileOp(a.tile(build, [row, zero], [shape[0], of_a[1]]))
     start = [number, *[0] * len(of_b)]
@@ -140,7 +134,7 @@ def _apart(build: Builder, block: SSAValue, product: Batch) -> SSAValue:
     """A block of b as (k, n): (k / 2, 2 n) has two rows in one."""
     if not product.in_pairs:
         return block
-    type_ = vector_type(block)
+    type_ = base.vector_type(block)
     (pairs, width), element = type_.get_shape(), type_.element_type
     columns = width // PAIR
     woven = VectorType(element, [pairs, columns, PAIR])
@@ -166,7 +160,7 @@ def _batch_maps(in_pairs: bool) -> list[AffineMap]:
 
 
 def _generic(b: Builder, op: linalg.GenericOp) -> Values:
-    product = Batch(op.a, op.b, op.c, memref_type(op.a).get_shape()[0])
+    product = Batch(op.a, op.b, op.c, base.memref_type(op.a).get_shape()[0])
     maps = [each.data for each in op.indexing_maps if isinstance(each, AffineMapAttr)]
     kinds = [each.data for each in op.iterator_types if isinstance(each, StringAttr)]
     is_known = maps == _batch_maps(product.in_pairs) and kinds == _KINDS[: len(kinds)]
@@ -208,7 +202,7 @@ def legalize_contractions(op: Operation) -> None:
     Raises:
         LocatedVerifyException: what is contracted has no products.
     """
-    for each in operations_in(op, vector.ContractOp):
+    for each in base.operations_in(op, vector.ContractOp):
         write = _written(each)
         reads = [value.owner for value in each.operands]
         found = [o for o in reads if isinstance(o, vector.TransferReadOp)]
@@ -216,7 +210,7 @@ def legalize_contractions(op: Operation) -> None:
             continue
         a, b, c = (read.base for read in found)
         try:
-            count = memref_type(a).get_shape()[0]
+            count = base.memref_type(a).get_shape()[0]
             multiply(Builder.before(write), Batch(a, b, c, count))
         except VerifyException as error:
             raise LocatedVerifyException(each, str(error)) from None
@@ -254,10 +248,10 @@ def _is_whole(op: vector.TransferReadOp | vector.TransferWriteOp) -> bool:
     value = op.result if isinstance(op, vector.TransferReadOp) else op.value
     type_ = op.base.type
     return (
-        is_memref(type_)
+        base.is_memref(type_)
         and op.mask is None
-        and type_.get_shape() == vector_type(value).get_shape()
-        and all(constant_index(index) == 0 for index in op.indices)
+        and type_.get_shape() == base.vector_type(value).get_shape()
+        and all(base.constant_index(index) == 0 for index in op.indices)
         and op.permutation_map.data == AffineMap.identity(type_.get_num_dims())
     )
 

@@ -28,16 +28,7 @@ from xetl.dialects.memref_layout import ENDLESS, memory_space_of, strides_of
 from xetl.dialects.upstream import arith, memref, vector
 from xetl.ir.builder import Builder
 from xetl.records import record
-from xetl.transforms.legalize_vectors import transfers
-from xetl.transforms.legalize_vectors.shapes import (
-    all_of,
-    as_matrix,
-    cast,
-    compared,
-    matrix_shape,
-    places_along,
-    spread,
-)
+from xetl.transforms.legalize_vectors import shapes, transfers
 from xetl.transforms.rewriting import Rule, Values
 
 
@@ -201,7 +192,7 @@ def _window(
     layout = layout_of(b, op.base)
     offset = offset_of(b, layout, op.indices)
     strides = layout.strides[len(layout.strides) - len(shape) :]
-    wanted = None if mask is None else as_matrix(b, mask)
+    wanted = None if mask is None else shapes.as_matrix(b, mask)
     return Window(layout.memory, offset, shape, strides, wanted)
 
 
@@ -243,7 +234,7 @@ def matrix_tile(
 
 def _tile(b: Builder, window: Window) -> SSAValue:
     """A tile of the elements of a window that `is_matrix`."""
-    shape, strides = matrix_shape(window.shape), (0, *window.strides)[-2:]
+    shape, strides = shapes.matrix_shape(window.shape), (0, *window.strides)[-2:]
     return matrix_tile(b, window.memory, window.offset, shape, strides)
 
 
@@ -261,13 +252,13 @@ def _scattered_tile(b: Builder, window: Window, offsets: SSAValue) -> SSAValue:
 
 def _offsets(b: Builder, window: Window) -> SSAValue:
     """How far each element of a window is from the first; a matrix of indices."""
-    matrix = matrix_shape(window.shape)
+    matrix = shapes.matrix_shape(window.shape)
     total: SSAValue | None = None
     for dim, stride in enumerate(window.strides):
         if window.shape[dim] == 1:
             continue
-        places = places_along(b, window.shape, dim)
-        part = spread(b, _times(b, places, stride), matrix)
+        places = shapes.places_along(b, window.shape, dim)
+        part = shapes.spread(b, _times(b, places, stride), matrix)
         total = part if total is None else b.insert(arith.AddiOp(total, part))
     zeros = VectorType(IndexType(), list(matrix))
     return b.constant(0, zeros) if total is None else total
@@ -291,27 +282,29 @@ def _read(
         other: the matrix of what stands where the mask is not set.
     """
     if offsets is None and window.is_matrix:
-        return cast(b, b.insert(xetile.LoadTileOp(_tile(b, window))), window.shape)
+        return shapes.cast(
+            b, b.insert(xetile.LoadTileOp(_tile(b, window))), window.shape
+        )
     if offsets is None:
         offsets = _offsets(b, window)
-    mask = all_of(b, window.mask, matrix_shape(window.shape))
+    mask = shapes.all_of(b, window.mask, shapes.matrix_shape(window.shape))
     found = b.insert(xetile.LoadGatherOp(_scattered_tile(b, window, offsets), mask))
     if other is not None and window.mask is not None:
         found = b.insert(arith.SelectOp(mask, found, other))
-    return cast(b, found, window.shape)
+    return shapes.cast(b, found, window.shape)
 
 
 def _write(
     b: Builder, window: Window, offsets: SSAValue | None, value: SSAValue
 ) -> Values:
     """Store a vector to a window; the arguments are those of `_read`."""
-    value = as_matrix(b, value)
+    value = shapes.as_matrix(b, value)
     if offsets is None and window.is_matrix:
         b.add(xetile.StoreTileOp(value, _tile(b, window)))
         return []
     if offsets is None:
         offsets = _offsets(b, window)
-    mask = all_of(b, window.mask, matrix_shape(window.shape))
+    mask = shapes.all_of(b, window.mask, shapes.matrix_shape(window.shape))
     b.add(xetile.StoreScatterOp(value, mask, _scattered_tile(b, window, offsets)))
     return []
 
@@ -329,7 +322,7 @@ def _store(b: Builder, op: vector.StoreOp) -> Values:
 
 def _maskedload(b: Builder, op: vector.MaskedloadOp) -> Values:
     window = _window(b, op, shape_of(op.result.type), op.mask)
-    return [_read(b, window, None, as_matrix(b, op.pass_thru))]
+    return [_read(b, window, None, shapes.as_matrix(b, op.pass_thru))]
 
 
 def _maskedstore(b: Builder, op: vector.MaskedstoreOp) -> Values:
@@ -347,9 +340,9 @@ def _indexed(
     shape = shape_of(op.index_vec.type)
     layout = layout_of(b, op.base)
     offset = offset_of(b, layout, op.indices)
-    mask = as_matrix(b, op.mask)
+    mask = shapes.as_matrix(b, op.mask)
     window = Window(layout.memory, offset, shape, (1,) * len(shape), mask)
-    offsets = as_matrix(b, op.index_vec)
+    offsets = shapes.as_matrix(b, op.index_vec)
     wide = VectorType(IndexType(), shape_of(offsets.type))
     if offsets.type != wide:
         offsets = b.insert(arith.IndexCastOp(offsets, wide))
@@ -359,7 +352,7 @@ def _indexed(
 
 def _gather(b: Builder, op: vector.GatherOp) -> Values:
     window, offsets = _indexed(b, op)
-    return [_read(b, window, offsets, as_matrix(b, op.pass_thru))]
+    return [_read(b, window, offsets, shapes.as_matrix(b, op.pass_thru))]
 
 
 def _scatter(b: Builder, op: vector.ScatterOp) -> Values:
@@ -377,16 +370,16 @@ def _transfer(b: Builder, op: transfers.Transfer, shape: tuple[int, ...]) -> Win
         each.position if isinstance(each, AffineDimExpr) else None
         for each in op.permutation_map.data.results
     ]
-    mask = None if op.mask is None else as_matrix(b, op.mask)
-    matrix = matrix_shape(shape)
+    mask = None if op.mask is None else shapes.as_matrix(b, op.mask)
+    matrix = shapes.matrix_shape(shape)
     for axis, (dim, flag) in enumerate(zip(dims, op.in_bounds.data)):
         if dim is None or (isinstance(flag, IntegerAttr) and flag.value.data):
             continue
-        places = places_along(b, shape, axis)
+        places = shapes.places_along(b, shape, axis)
         first = b.insert(vector.BroadcastOp(op.indices[dim], places.type))
         places = b.insert(arith.AddiOp(first, places))
-        inside = compared(b, "ult", places, layout.sizes[dim])
-        mask = b.conjunction(mask, spread(b, inside, matrix))
+        inside = shapes.compared(b, "ult", places, layout.sizes[dim])
+        mask = b.conjunction(mask, shapes.spread(b, inside, matrix))
     strides = tuple(0 if dim is None else layout.strides[dim] for dim in dims)
     offset = offset_of(b, layout, op.indices)
     return Window(layout.memory, offset, shape, strides, mask)
@@ -398,7 +391,7 @@ def _transfer_read(b: Builder, op: vector.TransferReadOp) -> Values:
         return tile
     type_ = vector_type(op.result)
     window = _transfer(b, op, type_.get_shape())
-    matrix = VectorType(type_.element_type, matrix_shape(type_.get_shape()))
+    matrix = VectorType(type_.element_type, shapes.matrix_shape(type_.get_shape()))
     other = b.insert(vector.BroadcastOp(op.padding, matrix))
     return [_read(b, window, None, other)]
 

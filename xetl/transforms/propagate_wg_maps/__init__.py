@@ -42,15 +42,7 @@ from xetl.dialects.upstream import func, gpu
 from xetl.dialects.xetile import TileMmaOp
 from xetl.ir.builder import Pass
 from xetl.language.distribution import Layout, whole
-from xetl.transforms.propagate_wg_maps.choose import (
-    Product,
-    choose_product_map,
-    choose_value_map,
-    exchange_cost,
-    goes_to_matrix_unit,
-    owned_shape,
-    product_cost,
-)
+from xetl.transforms.propagate_wg_maps import choose
 from xetl.transforms.propagate_wg_maps.graph import (
     SMALL,
     Edge,
@@ -153,7 +145,9 @@ class _Search:
             return layout
         best = self._cheapest_value_map(node, layout.subgroups)
         other = counted(best, self._turned[node])
-        return min(fitted, other, key=lambda each: prod(owned_shape(node.shape, each)))
+        return min(
+            fitted, other, key=lambda each: prod(choose.owned_shape(node.shape, each))
+        )
 
     def _flood(self, seeds: Iterable[Node]) -> None:
         """Let labels grow along the dearest edges first."""
@@ -194,10 +188,10 @@ class _Search:
             best = self._best_of_product(op, _given_of)
             product = self._product(op, _given_of)
             now, then = (
-                product_cost(product, layout, self._device)
+                choose.product_cost(product, layout, self._device)
                 for layout in (node.label, best)
             )
-            turn = exchange_cost(node.shape, node.bits, best, self._device)
+            turn = choose.exchange_cost(node.shape, node.bits, best, self._device)
             if runs * (now - then) > turn:
                 better[node] = best
         if not better:
@@ -216,19 +210,19 @@ class _Search:
 
     def _best_of_product(self, op: TileMmaOp, known: _Known) -> Layout:
         product = self._product(op, known)
-        found = choose_product_map(product, self._subgroups, self._device)
+        found = choose.choose_product_map(product, self._subgroups, self._device)
         return counted(found, self._turned[self._graph.node(op.result)])
 
-    def _product(self, op: TileMmaOp, known: _Known) -> Product:
+    def _product(self, op: TileMmaOp, known: _Known) -> choose.Product:
         node = self._graph.node(op.result)
         sides = [self._side(side, self._turned[node], known) for side in (op.a, op.b)]
-        return Product(
+        return choose.Product(
             node.shape,
             vector_type(op.a).get_shape()[1],
             bits_of(op.a),
             frozenset(self._together(node)),
             *sides,
-            on_matrix_unit=goes_to_matrix_unit(op, self._device),
+            on_matrix_unit=choose.goes_to_matrix_unit(op, self._device),
             beside=max((n.shape[1] for n in self._second_products(node)), default=0),
         )
 
@@ -248,7 +242,7 @@ class _Search:
 
     def _cheapest_value_map(self, node: Node, subgroups: int | None) -> Layout:
         together = self._together(node)
-        return choose_value_map(
+        return choose.choose_value_map(
             node.shape, node.bits, subgroups, self._device, together, node.lines
         )
 

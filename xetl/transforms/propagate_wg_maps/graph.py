@@ -21,21 +21,7 @@ from xetl.dialects.upstream import scf
 from xetl.dialects.upstream.elementwise import bit_width
 from xetl.language.distribution import Layout
 from xetl.records import record
-from xetl.transforms.propagate_wg_maps.map_attributes import (
-    is_matrix,
-    map_of,
-    matrix_shape,
-    transposed,
-)
-from xetl.transforms.propagate_wg_maps.rules import (
-    Relation,
-    is_free,
-    is_mapped,
-    needs_whole,
-    relations,
-    same,
-    ties,
-)
+from xetl.transforms.propagate_wg_maps import map_attributes, rules
 
 TRIPS = 8
 """How often a loop is taken to run."""
@@ -88,7 +74,7 @@ class Node:
 class Edge:
     """``operand`` follows ``anchor`` by a relation; ``cost`` of a change between."""
 
-    relation: Relation
+    relation: rules.Relation
     anchor: Node
     operand: Node
     cost: float
@@ -96,12 +82,12 @@ class Edge:
     @property
     def turns(self) -> bool:
         """Whether rows of one are columns of the other."""
-        return self.relation.backward is transposed
+        return self.relation.backward is map_attributes.transposed
 
     @property
     def is_one_to_one(self) -> bool:
         """Whether each map says what the other one is, and is as large."""
-        return self.relation.backward in (same, transposed)
+        return self.relation.backward in (rules.same, map_attributes.transposed)
 
 
 class Graph:
@@ -121,7 +107,7 @@ class Graph:
         self.tiles: list[SSAValue] = []
         self._parents: dict[SSAValue, SSAValue] = {}
         self._runs: dict[SSAValue, float] = {}
-        self._relations: list[Relation] = []
+        self._relations: list[rules.Relation] = []
         self._special: list[Any] = []
         self._ties: list[tuple[SSAValue, SSAValue]] = []
         self._given: list[tuple[SSAValue, Layout, Operation]] = []
@@ -152,24 +138,24 @@ class Graph:
         for value in defined_by(op):
             self._define(value, runs)
         self._read_maps(op)
-        if isinstance(op, xetile.TileMmaOp) and is_matrix(op.result):
+        if isinstance(op, xetile.TileMmaOp) and map_attributes.is_matrix(op.result):
             self.products.append((op, runs))
         if lines_of(op) or isinstance(op, xetile.TileConvLayoutOp):
             self._special.append(op)
-        if needs_whole(op):
+        if rules.needs_whole(op):
             self.whole.append(op)
         else:
-            self._ties += ties(op)
-            self._relations += relations(op)
+            self._ties += rules.ties(op)
+            self._relations += rules.relations(op)
         inside = runs * TRIPS if isinstance(op, scf.ForOp | scf.WhileOp) else runs
         for region in op.regions:
             for block in region.blocks:
                 self._visit_block(block, inside)
 
     def _define(self, value: SSAValue, runs: float) -> None:
-        if not is_mapped(value):
+        if not rules.is_mapped(value):
             return
-        if is_free(value):
+        if rules.is_free(value):
             self.frees.append(value)
             return
         self._parents[value] = value
@@ -211,7 +197,7 @@ class Graph:
             if root in nodes:
                 nodes[root].weight = max(nodes[root].weight, cost)
             else:
-                rows, columns = matrix_shape(value)
+                rows, columns = map_attributes.matrix_shape(value)
                 nodes[root] = Node((rows, columns), bits_of(value), cost)
         for op in self.whole:
             for operand in op.operands:
@@ -247,7 +233,7 @@ class Graph:
                 anchor.edges.append(edge)
                 operand.edges.append(edge)
 
-    def _cost(self, relation: Relation, anchor: Node) -> float:
+    def _cost(self, relation: rules.Relation, anchor: Node) -> float:
         """Bytes that change hands if the operand has another map than it should."""
         operand, op = relation.operand, relation.operation
         runs = self._runs[operand]
@@ -260,7 +246,7 @@ class Graph:
         return runs * _bytes(operand) * (_RELOADED if can_reload(operand) else 1.0)
 
 
-def _together(relation: Relation) -> tuple[int, ...]:
+def _together(relation: rules.Relation) -> tuple[int, ...]:
     """Dimensions of the operand of which a subgroup needs all."""
     op = relation.operation
     if isinstance(op, xetile.TileMmaOp):
@@ -279,7 +265,7 @@ def given_maps(op: Operation) -> Iterator[tuple[SSAValue, Layout]]:
         yield from _given((op.result, op.wg_map), (op.a, op.wg_map_a))
         yield from _given((op.b, op.wg_map_b))
     elif not isinstance(op, xetile.LoadTileOp):
-        maps = ((value, map_of(value)) for value in defined_by(op))
+        maps = ((value, map_attributes.map_of(value)) for value in defined_by(op))
         yield from ((value, found) for value, found in maps if found is not None)
         if op.operands:
             yield from _given((op.operands[0], xetile.wg_map_of(op, "source_map")))
@@ -323,4 +309,4 @@ def bits_of(value: SSAValue) -> int:
 
 
 def _bytes(value: SSAValue) -> int:
-    return prod(matrix_shape(value)) * max(1, bits_of(value) // 8)
+    return prod(map_attributes.matrix_shape(value)) * max(1, bits_of(value) // 8)

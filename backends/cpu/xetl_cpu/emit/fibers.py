@@ -19,14 +19,9 @@ from xdsl.ir import SSAValue
 from xetl.codegen.emitter import constant
 from xetl.codegen.types import I8, I64, PTR, Type, Value, append_blocks, ll
 from xetl_cpu.dialect import BarrierOp, FibersOp
+from xetl_cpu.emit import parallel
 from xetl_cpu.emit.emitter import KernelEmitter
 from xetl_cpu.emit.kernel import STACK_BYTES, buffer_bytes, lines, room_for
-from xetl_cpu.emit.parallel import (
-    captured_parts,
-    constants,
-    load_captured,
-    store_context,
-)
 from xetl_cpu.llvm import VOID, Builder, define
 
 # Bytes, not assembly: so no assembler need be loaded to compile a kernel.
@@ -70,9 +65,9 @@ def emit_fibers(em: KernelEmitter, op: FibersOp) -> None:
     b, count = em.builder, op.fibers()
     board = b.gep(em.scratch, [em.scratch_used], source_etype=I8)
     em.scratch_used += room_for(op)
-    outside, parts = captured_parts(em, op)
+    outside, parts = parallel.captured_parts(em, op)
     buffers = b.gep(board, [lines(8 * count + 16)], source_etype=I8)
-    context = store_context(em, [board, buffers, em.log, *em.program, *parts])
+    context = parallel.store_context(em, [board, buffers, em.log, *em.program, *parts])
     body = _emit_body(em, op, outside)
     with b.counted_loop(count, name="fiber") as fiber:
         _prepare(em, op, (context, board, buffers), body, fiber.index)
@@ -128,7 +123,7 @@ def _emit_body(em: KernelEmitter, op: FibersOp, outside: list[SSAValue]) -> Valu
     body = define(em.module, name, VOID, [("context", PTR), ("number", I64)])
     body.attributes.add("noinline")
     context, number = body.args
-    inner = em.inside(body, constants(em, op))
+    inner = em.inside(body, parallel.constants(em, op))
     b = inner.builder
 
     def field(index: int, type_: Type) -> Value:
@@ -139,7 +134,7 @@ def _emit_body(em: KernelEmitter, op: FibersOp, outside: list[SSAValue]) -> Valu
     inner.program = [field(_PROGRAM + axis, I64) for axis in range(3)]
     skip = b.mul(number, _stride(op))
     inner.scratch = b.gep(buffers, [skip], source_etype=I8)
-    load_captured(em, inner, context, outside, _CAPTURED)
+    parallel.load_captured(em, inner, context, outside, _CAPTURED)
     own = b.word_at(board, b.add(number, 1))
     inner.fiber = (board, own)
     over = b.append_basic_block("over")

@@ -40,18 +40,7 @@ from xetl.dialects.upstream.xegpu import FenceOp
 from xetl.dialects.xsmm import TileConfigDispatchOp, TileConfigOp
 from xetl.errors import InternalError
 from xetl.imports import import_whole, late
-from xetl_cpu.dialect import (
-    BlockGemmOp,
-    CompareAndSwapOp,
-    ConstantMemoryOp,
-    FibersOp,
-    HiddenOp,
-    LogOp,
-    PackOp,
-    SkinnyGemmOp,
-    ThreadTilesOp,
-    ViewAddressOp,
-)
+from xetl_cpu import dialect
 from xetl_cpu.emit.emitter import KernelEmitter
 from xetl_cpu.launch.slots import FIRST_ARGUMENT, GRID, WORKSPACE
 from xetl_cpu.llvm import VOID, Builder, declare, define, leave_as_it_is
@@ -80,7 +69,7 @@ def emit_kernel(module: ModuleOp, target: Target, table: EmitTable) -> ll.Module
     kernel.linkage = ""
     leave_as_it_is(kernel)
     log_ids: dict[Operation, int] = {
-        op: number for number, op in enumerate(operations_in(module, LogOp))
+        op: number for number, op in enumerate(operations_in(module, dialect.LogOp))
     }
     em = KernelEmitter(
         llvm,
@@ -112,7 +101,7 @@ def _scratch_bytes(function: func.FuncOp) -> int:
 
     A reduction may read some vectors behind the end of the last one.
     """
-    fibers = operations_in(function, FibersOp)
+    fibers = operations_in(function, dialect.FibersOp)
     return buffer_bytes(function) + sum(
         room_for(op) - buffer_bytes(op) for op in fibers
     )
@@ -126,7 +115,7 @@ def buffer_bytes(inside: Operation) -> int:
     )
 
 
-def room_for(op: FibersOp) -> int:
+def room_for(op: dialect.FibersOp) -> int:
     """Bytes of the scratch, the stacks and the switchboard of fibers."""
     return op.fibers() * (buffer_bytes(op) + STACK_BYTES) + lines(8 * op.fibers() + 16)
 
@@ -189,7 +178,7 @@ def _alloca(em: KernelEmitter, op: memref_ops.AllocaOp) -> None:
     em.set(op.results[0], strided_at(address, type_))
 
 
-def _view_address(em: KernelEmitter, op: ViewAddressOp) -> None:
+def _view_address(em: KernelEmitter, op: dialect.ViewAddressOp) -> None:
     """The user vouches for what is there; the type's constants are put in."""
     address = em.builder.inttoptr(em.get(op.address), PTR)
     sizes, strides = tuple(em.all(op.sizes)), tuple(em.all(op.strides))
@@ -198,13 +187,13 @@ def _view_address(em: KernelEmitter, op: ViewAddressOp) -> None:
     em.set(op.result, refine(view, type_))
 
 
-def _hidden(em: KernelEmitter, op: HiddenOp) -> None:
+def _hidden(em: KernelEmitter, op: dialect.HiddenOp) -> None:
     type_ = ll.FunctionType(I64, [I64])
     numbers = [em.get(op.number)]
     em.set(op.result, em.builder.asm(type_, "", "=r,0", numbers, side_effect=False))
 
 
-def _constant_memory(em: KernelEmitter, op: ConstantMemoryOp) -> None:
+def _constant_memory(em: KernelEmitter, op: dialect.ConstantMemoryOp) -> None:
     """Data beside the code."""
     type_ = memref_type(op.result)
     name = em.module.get_unique_name("xetl_constant")
@@ -224,7 +213,7 @@ def _return(em: KernelEmitter, op: func.ReturnOp) -> None:
     em.builder.ret(0)
 
 
-def _compare_and_swap(em: KernelEmitter, op: CompareAndSwapOp) -> None:
+def _compare_and_swap(em: KernelEmitter, op: dialect.CompareAndSwapOp) -> None:
     """Floats travel as their bits."""
     b, type_ = em.builder, em.get(op.value).type
     bits = ll.IntType(8 * byte_width(op.value.type))
@@ -258,12 +247,12 @@ def _int_to_ptr(em: KernelEmitter, op: IntToPtrOp) -> None:
 
 
 _OF_MICRO_KERNELS = (
-    PackOp,
-    BlockGemmOp,
-    SkinnyGemmOp,
+    dialect.PackOp,
+    dialect.BlockGemmOp,
+    dialect.SkinnyGemmOp,
     TileConfigDispatchOp,
     TileConfigOp,
-    ThreadTilesOp,
+    dialect.ThreadTilesOp,
 )
 
 
@@ -294,11 +283,11 @@ _TABLE: EmitTable = {
     IntToPtrOp: _int_to_ptr,
     memref_ops.AllocOp: _alloc,
     memref_ops.AllocaOp: _alloca,
-    ViewAddressOp: _view_address,
-    HiddenOp: _hidden,
-    ConstantMemoryOp: _constant_memory,
-    LogOp: late("xetl_cpu.emit.log", "emit_log"),
+    dialect.ViewAddressOp: _view_address,
+    dialect.HiddenOp: _hidden,
+    dialect.ConstantMemoryOp: _constant_memory,
+    dialect.LogOp: late("xetl_cpu.emit.log", "emit_log"),
     func.ReturnOp: _return,
-    CompareAndSwapOp: _compare_and_swap,
+    dialect.CompareAndSwapOp: _compare_and_swap,
     FenceOp: _fence,
 }

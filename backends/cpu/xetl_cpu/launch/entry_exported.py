@@ -10,21 +10,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from xetl_cpu.launch import entry_tensors
 from xetl_cpu.launch import fastcall as layout
 from xetl_cpu.launch import tensor_words as words
-from xetl_cpu.launch.entry_tensors import (
-    DL_OFFSET,
-    HOST,
-    S_DATA,
-    S_END,
-    S_SHAPE,
-    S_STRIDES,
-    checked,
-    emit_tensor,
-    is_tensor,
-    put_described,
-    require_like,
-)
 from xetl_cpu.launch.entry_writing import EntryCode
 from xetl_cpu.llvm import I32, I64, PTR, VOID, const
 
@@ -49,10 +37,10 @@ def emit_other(module: Any) -> Any:
     It is a tensor of torch, or says it by a capsule. ``held`` has how many of these
     there are, then these; null: none is to be asked for.
     """
-    tensor = emit_tensor(module)
+    tensor = entry_tensors.emit_tensor(module)
     code = EntryCode(module, "other", I64, [PTR] * 5)
     obj, record, process, seen, held = code.args
-    with code.if_then(is_tensor(code, process, obj)):
+    with code.if_then(entry_tensors.is_tensor(code, process, obj)):
         code.require(tensor, [obj, record, process, seen])
         code.ret(0)
     code.refuse_if(code.is_null(held))
@@ -63,18 +51,18 @@ def emit_other(module: Any) -> Any:
     code.put(held, 0, count)
     name = code.pointer(process, layout.P_CAPSULE_NAME)
     get = code.word(process, layout.P_CAPSULE_POINTER)
-    made = checked(code, process, code.call_at(get, PTR, [capsule, name]))
+    made = entry_tensors.checked(code, process, code.call_at(get, PTR, [capsule, name]))
     major = code.load(made, typ=I32, align=4)
     code.refuse_if(code.icmp_signed("!=", major, const(I32, _MAJOR)))
     kept = code.is_(code.and_(code.word(made, _FLAGS), _NOT_TO_WRITE), "!=", 0)
     stored = code.is_(code.word(record, layout.R_STORED), "!=", 0)
     code.refuse_if(code.and_(kept, stored))
     found = code.at(made, _TENSOR)
-    require_like(code, found, record)
-    offset = code.word(code.at(found, DL_OFFSET), 0)
+    entry_tensors.require_like(code, found, record)
+    offset = code.word(code.at(found, entry_tensors.DL_OFFSET), 0)
     code.refuse_if(code.icmp_unsigned(">", offset, const(I64, _ADDRESSES)))
-    put_described(code, found, record, seen)
-    code.put(seen, S_END, (1 << 63) - 1)
+    entry_tensors.put_described(code, found, record, seen)
+    code.put(seen, entry_tensors.S_END, (1 << 63) - 1)
     _require_memory(code, process, record, seen)
     return code.finish()
 
@@ -100,7 +88,7 @@ def _ask(code: EntryCode, process: Value, obj: Value) -> Value:
     method = _attribute(code, process, obj, layout.P_DLPACK_DEVICE)
     device = code.call_at(call, PTR, [method])
     code.release(process, method)
-    _require_host(code, process, checked(code, process, device))
+    _require_host(code, process, entry_tensors.checked(code, process, device))
     method = _attribute(code, process, obj, layout.P_DLPACK)
     version = code.word_at(process, layout.P_MAX_VERSION)
     names = code.pointer(process, layout.P_VERSION_NAMES)
@@ -108,12 +96,12 @@ def _ask(code: EntryCode, process: Value, obj: Value) -> Value:
     capsule = code.call_at(call, PTR, [method, version, const(I64, 0), names])
     code.release(process, method)
     code.put(process, words.P_RECORDS, records)
-    return checked(code, process, capsule)
+    return entry_tensors.checked(code, process, capsule)
 
 
 def _attribute(code: EntryCode, process: Value, obj: Value, name: int) -> Value:
     get, name = code.word(process, words.P_GETATTR), code.pointer(process, name)
-    return checked(code, process, code.call_at(get, PTR, [obj, name]))
+    return entry_tensors.checked(code, process, code.call_at(get, PTR, [obj, name]))
 
 
 def _require_host(code: EntryCode, process: Value, device: Value) -> None:
@@ -132,15 +120,17 @@ def _require_host(code: EntryCode, process: Value, device: Value) -> None:
     code.release(process, device)
     # What is no number has left an error.
     code.call_at(code.word(process, layout.P_CLEAR_ERROR), VOID, [])
-    code.refuse_if(code.is_(number, "!=", HOST))
+    code.refuse_if(code.is_(number, "!=", entry_tensors.HOST))
 
 
 def _require_memory(
     code: EntryCode, process: Value, record: Value, seen: Value
 ) -> None:
     """Refuse an array whose elements are not all in memory of this process."""
-    data = code.word(seen, S_DATA)
-    shape, strides = (code.pointer(seen, i) for i in (S_SHAPE, S_STRIDES))
+    data = code.word(seen, entry_tensors.S_DATA)
+    shape, strides = (
+        code.pointer(seen, i) for i in (entry_tensors.S_SHAPE, entry_tensors.S_STRIDES)
+    )
     code.refuse_if(code.or_(code.is_null(shape), code.is_null(strides)))
     shift, zero = code.word(record, layout.R_SHIFT), const(I64, 0)
     item = code.shl(1, shift)

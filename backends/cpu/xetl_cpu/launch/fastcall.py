@@ -31,7 +31,7 @@ from xetl.runtime.fingerprint import stamp
 from xetl.runtime.native_calls import Native, use_native
 from xetl.settings import DECIDING, config, environ
 from xetl_cpu.image import Image, LoadedImage, load_image
-from xetl_cpu.launch import workspace
+from xetl_cpu.launch import threads, workspace
 from xetl_cpu.launch.slots import FIRST_ARGUMENT
 from xetl_cpu.launch.tensor_words import (
     P_GETATTR,
@@ -40,12 +40,6 @@ from xetl_cpu.launch.tensor_words import (
     dlpack_dtype,
     find_torch,
     word_at,
-)
-from xetl_cpu.launch.threads import (
-    FAST_LAUNCHES,
-    SLOW_LAUNCHES,
-    ThreadLayer,
-    on_layer_lost,
 )
 
 ENTRY, LAUNCH, PLAN = "xetl_entry", "xetl_launch", "xetl_plan"
@@ -237,7 +231,7 @@ def _entry_key() -> str:
     return f"cpu-entry-{hashlib.sha256(made_for.encode()).hexdigest()}"
 
 
-def publish(layer: ThreadLayer) -> None:
+def publish(layer: threads.ThreadLayer) -> None:
     """Tell the native entries which threads to use, and of torch."""
     find_torch(process)
     if layer.lock is not None:
@@ -357,8 +351,8 @@ def _shared() -> Any:
     words[P_INCREF] = address_of(ctypes.pythonapi.Py_IncRef)
     words[P_DONE] = id(_DONE)
     words[P_REFUSED] = id(_REFUSED)
-    words[P_FAST_LAUNCHES] = FAST_LAUNCHES
-    words[P_SLOW_LAUNCHES] = SLOW_LAUNCHES
+    words[P_FAST_LAUNCHES] = threads.FAST_LAUNCHES
+    words[P_SLOW_LAUNCHES] = threads.SLOW_LAUNCHES
     words[P_DECREF] = address_of(ctypes.pythonapi.Py_DecRef)
     words[P_CALL_NONE] = address_of(ctypes.pythonapi.PyObject_CallNoArgs)
     words[P_CLEAR_ERROR] = address_of(ctypes.pythonapi.PyErr_Clear)
@@ -399,4 +393,4 @@ _METHODS = [*map(sys.intern, ("__dlpack_device__", "__dlpack__"))]
 _VERSION_NAMES, _MAX_VERSION = (sys.intern("max_version"),), (1, 0)
 _CAPSULE_NAME = ctypes.c_char_p(b"dltensor_versioned")
 process = _shared()
-on_layer_lost(publish)
+threads.on_layer_lost(publish)

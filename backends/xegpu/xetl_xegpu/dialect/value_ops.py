@@ -9,6 +9,7 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
+from xdsl import irdl
 from xdsl.dialects.builtin import (
     I1,
     DenseArrayBase,
@@ -19,26 +20,9 @@ from xdsl.dialects.builtin import (
     i32,
 )
 from xdsl.ir import Attribute, Dialect
-from xdsl.irdl import (
-    operand_def,
-    opt_operand_def,
-    opt_prop_def,
-    prop_def,
-    result_def,
-    var_operand_def,
-)
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 
-from xetl.dialects.base import (
-    MixedList,
-    Value,
-    check,
-    element_type,
-    is_memref,
-    shape_of,
-    type_of,
-    vector_type,
-)
+from xetl.dialects import base
 from xetl.dialects.operation import XetlOp
 from xetl_xegpu.dialect.attributes import LayoutAttr, SliceAttr
 from xetl_xegpu.dialect.nd_ops import bits_of, elements_per_word
@@ -58,13 +42,13 @@ class DpasOp(XetlOp, name="xegpu.dpas", traits=[Pure()]):
     well, says of which formats the floats are that i8 stand for: "e4m3xe5m2".
     """
 
-    lhs = operand_def(VectorType)
-    rhs = operand_def(VectorType)
-    acc = opt_operand_def(VectorType)
-    layout_a = opt_prop_def(_LAYOUT)
-    layout_b = opt_prop_def(_LAYOUT)
-    layout_cd = opt_prop_def(_LAYOUT)
-    result = result_def(VectorType)
+    lhs = irdl.operand_def(VectorType)
+    rhs = irdl.operand_def(VectorType)
+    acc = irdl.opt_operand_def(VectorType)
+    layout_a = irdl.opt_prop_def(_LAYOUT)
+    layout_b = irdl.opt_prop_def(_LAYOUT)
+    layout_cd = irdl.opt_prop_def(_LAYOUT)
+    result = irdl.result_def(VectorType)
 
     assembly_format = (
         "$lhs `,` $rhs (`,` $acc^)? attr-dict `:` type($lhs) `,` type($rhs) (`,` "
@@ -73,9 +57,9 @@ class DpasOp(XetlOp, name="xegpu.dpas", traits=[Pure()]):
 
     def __init__(
         self,
-        lhs: Value,
-        rhs: Value,
-        acc: Value | None = None,
+        lhs: base.Value,
+        rhs: base.Value,
+        acc: base.Value | None = None,
         *,
         result_type: Attribute | None = None,
         a_unsigned: bool = False,
@@ -83,7 +67,7 @@ class DpasOp(XetlOp, name="xegpu.dpas", traits=[Pure()]):
         codes: StringAttr | None = None,
         **others: Any,
     ) -> None:
-        chosen = result_type if acc is None else type_of(acc)
+        chosen = result_type if acc is None else base.type_of(acc)
         if chosen is None:
             raise TypeError("dpas needs an accumulator or the type of its result")
         super().__init__(lhs, rhs, acc, chosen, **others)
@@ -108,23 +92,23 @@ class DpasOp(XetlOp, name="xegpu.dpas", traits=[Pure()]):
     @property
     def packed(self) -> bool:
         """Whether rows of b come in groups (VNNI)."""
-        return vector_type(self.rhs).get_num_dims() == 3
+        return base.vector_type(self.rhs).get_num_dims() == 3
 
     def verify_(self) -> None:
         """Check shapes and element types against each other."""
-        a, b = vector_type(self.lhs), vector_type(self.rhs)
-        check(a.element_type == b.element_type, f"a is {a}, but b is {b}")
-        result = vector_type(self.result)
+        a, b = base.vector_type(self.lhs), base.vector_type(self.rhs)
+        base.check(a.element_type == b.element_type, f"a is {a}, but b is {b}")
+        result = base.vector_type(self.result)
         fits = self.acc is None or self.acc.type == result
-        check(fits, "the accumulator is not of the type of the result, {}", result)
+        base.check(fits, "the accumulator is not of the type of the result, {}", result)
         rows, columns = _result_shape(a, b)
         fits = result.get_shape() == (rows, columns)
-        check(fits, f"{a} by {b} gives {rows}x{columns}, found {result}")
+        base.check(fits, f"{a} by {b} gives {rows}x{columns}, found {result}")
         wanted = elements_per_word(a.element_type)
         fits = not self.packed or (wanted > 1 and b.get_shape()[2] == wanted)
-        check(fits, "rows come in groups of {}, found {}", wanted, b)
+        base.check(fits, "rows come in groups of {}, found {}", wanted, b)
         fits = not any(self.unsigned) or result.element_type == i32
-        check(fits, "only integers can be unsigned")
+        base.check(fits, "only integers can be unsigned")
 
 
 def _result_shape(
@@ -133,9 +117,9 @@ def _result_shape(
     """Rows of a and columns of b, which must agree on what is summed over."""
     shape, other = a.get_shape(), b.get_shape()
     fits = len(shape) == 2 and len(other) in (2, 3)
-    check(fits, f"a has rank 2, b 2 or 3, found {a} and {b}")
+    base.check(fits, f"a has rank 2, b 2 or 3, found {a} and {b}")
     k = other[0] * (other[2] if len(other) == 3 else 1)
-    check(shape[1] == k, f"a has {shape[1]} columns, but b {k} rows")
+    base.check(shape[1] == k, f"a has {shape[1]} columns, but b {k} rows")
     return shape[0], other[1]
 
 
@@ -145,22 +129,22 @@ def _result_shape(
 class PrintOp(RecordOp, name="xegpu_x.print"):
     """`xetile.print` of scalars and fragments: `gpu.printf` knows no vectors."""
 
-    arguments = var_operand_def()
+    arguments = irdl.var_operand_def()
 
 
 class AssertOp(RecordOp, name="xegpu_x.assert"):
     """`xetile.assert`: the text of `cf.assert` has no values in it."""
 
-    condition = operand_def(I1)
-    arguments = var_operand_def()
+    condition = irdl.operand_def(I1)
+    arguments = irdl.var_operand_def()
 
 
 XeGPUExtensions = Dialect("xegpu_x", [PrintOp, AssertOp])
 
 
-def mem_desc_type(value: Value) -> MemDescType:
+def mem_desc_type(value: base.Value) -> MemDescType:
     """The type of a matrix in shared memory; a TypeError if ``value`` is none."""
-    found = type_of(value)
+    found = base.type_of(value)
     if not isinstance(found, MemDescType):
         raise TypeError(f"expected a matrix in shared memory, found {found}")
     return found
@@ -169,47 +153,47 @@ def mem_desc_type(value: Value) -> MemDescType:
 class CreateMemDescOp(XetlOp, name="xegpu.create_mem_desc", traits=[Pure()]):
     """A static memref of shared memory (space 3), seen as a matrix of any elements."""
 
-    source = operand_def()
-    mem_desc = result_def(MemDescType)
+    source = irdl.operand_def()
+    mem_desc = irdl.result_def(MemDescType)
 
     assembly_format = "$source attr-dict `:` type($source) `->` type($mem_desc)"
 
     def verify_(self) -> None:
         """Check the memref, and that the matrix is as large."""
         source, matrix = self.source.type, mem_desc_type(self.mem_desc)
-        is_static = is_memref(source) and source.has_static_shape()
+        is_static = base.is_memref(source) and source.has_static_shape()
         text = "a matrix in shared memory is a static memref, found {}"
-        check(is_static, text, source)
-        assert is_memref(source)
+        base.check(is_static, text, source)
+        assert base.is_memref(source)
         have = prod(source.get_shape()) * bits_of(source.element_type)
         wanted = prod(matrix.shape) * bits_of(matrix.element_type)
-        check(have == wanted, f"{source} has {have} bits, the matrix {wanted}")
+        base.check(have == wanted, f"{source} has {have} bits, the matrix {wanted}")
 
 
 class _MatrixOp(XetlOp):
     """A block of a matrix; with ``subgroup_block_io`` it goes by one block message."""
 
-    mem_desc = operand_def(MemDescType)
-    offsets = var_operand_def(IndexType)
-    const_offsets = prop_def(DenseArrayBase)
-    subgroup_block_io = opt_prop_def(UnitAttr)
-    layout = opt_prop_def(LayoutAttr | SliceAttr)
+    mem_desc = irdl.operand_def(MemDescType)
+    offsets = irdl.var_operand_def(IndexType)
+    const_offsets = irdl.prop_def(DenseArrayBase)
+    subgroup_block_io = irdl.opt_prop_def(UnitAttr)
+    layout = irdl.opt_prop_def(LayoutAttr | SliceAttr)
 
-    mixed_offsets = MixedList("offsets", "const_offsets")
+    mixed_offsets = base.MixedList("offsets", "const_offsets")
     """Row and column of the block."""
 
     def verify_block(self, block: Attribute) -> None:
         """Check offsets, and that the block fits the matrix."""
         self.verify_lists()
-        matrix, shape = mem_desc_type(self.mem_desc), shape_of(block)
+        matrix, shape = mem_desc_type(self.mem_desc), base.shape_of(block)
         count, rank = len(self.mixed_offsets), len(matrix.shape)
-        check(count == rank, "{} offsets for a matrix {}", count, matrix)
+        base.check(count == rank, "{} offsets for a matrix {}", count, matrix)
         element = matrix.element_type
-        fits = element_type(block) == element
-        check(fits, "the matrix holds {}, found {}", element, block)
+        fits = base.element_type(block) == element
+        base.check(fits, "the matrix holds {}, found {}", element, block)
         room = matrix.shape[-len(shape) :] if shape else ()
         fits = len(shape) <= rank and all(h <= r for h, r in zip(shape, room))
-        check(fits, "{} is no block of {}", block, matrix)
+        base.check(fits, "{} is no block of {}", block, matrix)
 
 
 _MATRIX = "$mem_desc `` custom<DynamicIndexList>($offsets, $const_offsets)"
@@ -218,7 +202,7 @@ _MATRIX = "$mem_desc `` custom<DynamicIndexList>($offsets, $const_offsets)"
 class LoadMatrixOp(_MatrixOp, name="xegpu.load_matrix", traits=[MemoryReadEffect()]):
     """A block of a matrix in shared memory."""
 
-    value = result_def()
+    value = irdl.result_def()
 
     assembly_format = (
         f"{_MATRIX} prop-dict attr-dict `:` types($mem_desc, $offsets) `->` "
@@ -234,9 +218,9 @@ class StoreMatrixOp(_MatrixOp, name="xegpu.store_matrix", traits=[MemoryWriteEff
     """Write a block of a matrix in shared memory."""
 
     # In the order of the text: those of a base class would come last.
-    value = operand_def()
-    mem_desc = operand_def(MemDescType)
-    offsets = var_operand_def(IndexType)
+    value = irdl.operand_def()
+    mem_desc = irdl.operand_def(MemDescType)
+    offsets = irdl.var_operand_def(IndexType)
 
     assembly_format = (
         f"$value `,` {_MATRIX} prop-dict attr-dict `:` "

@@ -16,16 +16,8 @@ import numpy as np
 
 from xetl.backend import Argument, ArrayView
 from xetl.language.signature import ArrayParam, ConstParam, ScalarParam, Signature
-from xetl_xegpu.launch import failures
+from xetl_xegpu.launch import events, failures
 from xetl_xegpu.launch.devices import PROCESS, dpctl
-from xetl_xegpu.launch.events import (
-    PENDING,
-    LaunchEvent,
-    keep_until_done,
-    running,
-    settle_done,
-    wait_for,
-)
 from xetl_xegpu.launch.facts import CodeFacts, fits_messages, number_of
 from xetl_xegpu.launch.places import QueuePlace, as_queue
 
@@ -128,17 +120,17 @@ class Shortcuts:
             try:
                 if not waits:
                     event = queue.submit_async(kernel, words, where, local)
-                    event = LaunchEvent(event, objects, device, name, show)
-                    return keep_until_done(event)
+                    event = events.LaunchEvent(event, objects, device, name, show)
+                    return events.keep_until_done(event)
                 event = queue.submit(kernel, words, where, local)
             except not_submitted:
                 grid, lanes = (gx, gy, gz), x * y * z
                 raise failures.not_started(device.name, name, grid, lanes) from None
             if event.execution_status is not complete:
-                wait_for(event, device, running(name))
+                events.wait_for(event, device, events.running(name))
             show()
-            if PENDING:
-                settle_done()
+            if events.PENDING:
+                events.settle_done()
             return _DONE
 
         return fast

@@ -26,6 +26,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from typing_extensions import Unpack
+from xdsl import irdl
 from xdsl.dialects.builtin import (
     I64,
     IntegerAttr,
@@ -42,14 +43,6 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.ir import Attribute, SSAValue
-from xdsl.irdl import (
-    operand_def,
-    opt_operand_def,
-    opt_prop_def,
-    prop_def,
-    result_def,
-    var_result_def,
-)
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
@@ -154,19 +147,19 @@ def root_and_distance(place: SSAValue) -> tuple[SSAValue | None, int]:
 class BlockOp(CachedOp):
     """What the messages have in common: a surface and a shape."""
 
-    base = operand_def(I64)
-    width = operand_def(I64)
-    height = operand_def(I64)
-    pitch = operand_def(I64)
-    x = operand_def(I64)
-    y = operand_def(I64)
-    step = opt_operand_def(I64)
-    bits = prop_def(IntegerAttr[I64])
-    rows = prop_def(IntegerAttr[I64])
-    columns = prop_def(IntegerAttr[I64])
-    count = opt_prop_def(IntegerAttr[I64], IntegerAttr(1, i64))
-    mode = opt_prop_def(StringAttr, StringAttr("plain"))
-    by_lanes = opt_prop_def(UnitAttr)
+    base = irdl.operand_def(I64)
+    width = irdl.operand_def(I64)
+    height = irdl.operand_def(I64)
+    pitch = irdl.operand_def(I64)
+    x = irdl.operand_def(I64)
+    y = irdl.operand_def(I64)
+    step = irdl.opt_operand_def(I64)
+    bits = irdl.prop_def(IntegerAttr[I64])
+    rows = irdl.prop_def(IntegerAttr[I64])
+    columns = irdl.prop_def(IntegerAttr[I64])
+    count = irdl.opt_prop_def(IntegerAttr[I64], IntegerAttr(1, i64))
+    mode = irdl.opt_prop_def(StringAttr, StringAttr("plain"))
+    by_lanes = irdl.opt_prop_def(UnitAttr)
 
     def __init__(
         self,
@@ -229,7 +222,7 @@ class BlockOp(CachedOp):
 class BlockLoadOp(BlockOp, name="simt.block_load", traits=[MemoryReadEffect()]):
     """Load a block; the results are what a lane holds, in vectors of 8 items."""
 
-    pieces = var_result_def()
+    pieces = irdl.var_result_def()
     assembly_format = (
         "$base `,` $width `,` $height `,` $pitch `,` $x `,` $y (`step` $step^)? "
         "attr-dict `:` type($pieces)"
@@ -243,7 +236,7 @@ class BlockLoadOp(BlockOp, name="simt.block_load", traits=[MemoryReadEffect()]):
 class BlockStoreOp(BlockOp, name="simt.block_store", traits=[MemoryWriteEffect()]):
     """Store a block; ``value`` is what a lane holds of it, at most 8 items."""
 
-    value = operand_def()
+    value = irdl.operand_def()
     assembly_format = (
         "$value `,` $base `,` $width `,` $height `,` $pitch `,` $x `,` $y "
         "(`step` $step^)? attr-dict `:` type($value)"
@@ -280,12 +273,12 @@ class DpasOp(XetlOp, name="simt.dpas", traits=[Pure()]):
     ``b_type`` are f16, bf16, tf32, i8, u8, e4m3 or e5m2; C is f32, f16, bf16 or i32.
     """
 
-    a = operand_def()
-    b = operand_def()
-    c = operand_def()
-    a_type = prop_def(StringAttr)
-    b_type = prop_def(StringAttr)
-    result = result_def(like("c"))
+    a = irdl.operand_def()
+    b = irdl.operand_def()
+    c = irdl.operand_def()
+    a_type = irdl.prop_def(StringAttr)
+    b_type = irdl.prop_def(StringAttr)
+    result = irdl.result_def(like("c"))
     assembly_format = (
         "$a `,` $b `,` $c attr-dict `:` type($a) `,` type($b) `,` type($c) "
         "`->` type($result)"
@@ -315,8 +308,8 @@ class DpasOp(XetlOp, name="simt.dpas", traits=[Pure()]):
 class RoundToTf32Op(XetlOp, name="simt.round_to_tf32", traits=[Pure()]):
     """f32 rounded to the nearest tf32, ties to even: 10 bits of fraction, still f32."""
 
-    value = operand_def()
-    result = result_def(like("value"))
+    value = irdl.operand_def()
+    result = irdl.result_def(like("value"))
     assembly_format = "$value attr-dict `:` type($value)"
 
     def verify_(self) -> None:
@@ -331,11 +324,11 @@ class LaneProductOp(XetlOp, name="simt.lane_product", traits=[Pure()]):
     Lane l holds column l of each; of B in two halves, ``upper`` the rows 0 to 7.
     """
 
-    a = operand_def()
-    upper = operand_def()
-    lower = operand_def()
-    c = operand_def()
-    result = result_def(like("c"))
+    a = irdl.operand_def()
+    upper = irdl.operand_def()
+    lower = irdl.operand_def()
+    c = irdl.operand_def()
+    result = irdl.result_def(like("c"))
     assembly_format = (
         "$a `,` $upper `,` $lower `,` $c attr-dict `:` type($a) `,` type($upper) `,` "
         "type($lower) `,` type($c) `->` type($result)"

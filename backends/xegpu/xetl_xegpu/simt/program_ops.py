@@ -12,25 +12,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Self
 
-from xdsl.dialects.builtin import (
-    I1,
-    I32,
-    I64,
-    ArrayAttr,
-    DenseArrayBase,
-    IntegerAttr,
-    StringAttr,
-    SymbolNameConstraint,
-)
+from xdsl import irdl
+from xdsl.dialects import builtin
 from xdsl.ir import Attribute
-from xdsl.irdl import (
-    operand_def,
-    opt_prop_def,
-    prop_def,
-    region_def,
-    result_def,
-    var_operand_def,
-)
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, IsTerminator, Pure, SymbolOpInterface
@@ -67,11 +51,11 @@ class FuncOp(
         slm_bytes: shared local memory of a workgroup, in bytes.
     """
 
-    sym_name = prop_def(SymbolNameConstraint())
-    work_group = prop_def(DenseArrayBase)
-    subgroup_size = prop_def(IntegerAttr[I64])
-    slm_bytes = prop_def(IntegerAttr[I64])
-    body = region_def("single_block")
+    sym_name = irdl.prop_def(builtin.SymbolNameConstraint())
+    work_group = irdl.prop_def(builtin.DenseArrayBase)
+    subgroup_size = irdl.prop_def(builtin.IntegerAttr[builtin.I64])
+    slm_bytes = irdl.prop_def(builtin.IntegerAttr[builtin.I64])
+    body = irdl.region_def("single_block")
 
     @property
     def lanes(self) -> tuple[int, ...]:
@@ -122,8 +106,8 @@ class ReturnOp(XetlOp, name="simt.return", traits=[IsTerminator(), Pure()]):
 class _DimensionOp(XetlOp, traits=[Pure()]):
     """``op x``: a number of the grid along a dimension, i64."""
 
-    dimension = prop_def(StringAttr)
-    result = result_def(I64)
+    dimension = irdl.prop_def(builtin.StringAttr)
+    result = irdl.result_def(builtin.I64)
     assembly_format = "custom<Word>($dimension) attr-dict"
 
     @property
@@ -148,7 +132,7 @@ class NumGroupsOp(_DimensionOp, name="simt.num_groups"):
 class _IdOp(XetlOp, traits=[Pure()]):
     """A number of this lane, i32."""
 
-    result = result_def(I32)
+    result = irdl.result_def(builtin.I32)
     assembly_format = "attr-dict"
 
 
@@ -169,18 +153,18 @@ class ShuffleOp(XetlOp, name="simt.shuffle", traits=[Pure()]):
     ``lane`` modulo 16 counts.
     """
 
-    value = operand_def()
-    lane = operand_def(I32)
-    result = result_def(like("value"))
+    value = irdl.operand_def()
+    lane = irdl.operand_def(builtin.I32)
+    result = irdl.result_def(like("value"))
     assembly_format = "$value `,` $lane attr-dict `:` type($value)"
 
 
 class _CombiningOp(XetlOp, traits=[Pure()]):
     """Values of all lanes combined; f16 and bf16 are summed in f32, rounded once."""
 
-    value = operand_def()
-    kind = prop_def(StringAttr)
-    result = result_def(like("value"))
+    value = irdl.operand_def()
+    kind = irdl.prop_def(builtin.StringAttr)
+    result = irdl.result_def(like("value"))
 
     def verify_(self) -> None:
         """Check that there is such an operation on the type."""
@@ -242,8 +226,8 @@ class NamedBarrierOp(_OrderingOp, name="simt.named_barrier"):
         subgroups: how many meet there each time; the same wherever ``number`` is.
     """
 
-    number = prop_def(IntegerAttr[I64])
-    subgroups = prop_def(IntegerAttr[I64])
+    number = irdl.prop_def(builtin.IntegerAttr[builtin.I64])
+    subgroups = irdl.prop_def(builtin.IntegerAttr[builtin.I64])
     assembly_format = "$number `of` $subgroups attr-dict"
 
     def verify_(self) -> None:
@@ -260,8 +244,8 @@ class FenceOp(_OrderingOp, name="simt.fence"):
     both if it is absent.
     """
 
-    scope = prop_def(StringAttr)
-    memory = opt_prop_def(StringAttr)
+    scope = irdl.prop_def(builtin.StringAttr)
+    memory = irdl.opt_prop_def(builtin.StringAttr)
     assembly_format = "$scope attr-dict"
 
     @property
@@ -285,7 +269,7 @@ Shape = Sequence[int] | None
 
 
 def _shapes(shapes: Sequence[Shape]) -> Attribute:
-    return ArrayAttr([dense_i64(shape or ()) for shape in shapes])
+    return builtin.ArrayAttr([dense_i64(shape or ()) for shape in shapes])
 
 
 class RecordOp(XetlOp, makers={"shapes": _shapes}, traits=READS_AND_WRITES):
@@ -296,9 +280,9 @@ class RecordOp(XetlOp, makers={"shapes": _shapes}, traits=READS_AND_WRITES):
         unsigned: the fields whose integers have no sign.
     """
 
-    template = prop_def(StringAttr)
-    shapes = prop_def(ArrayAttr[DenseArrayBase])
-    unsigned = opt_prop_def(DenseArrayBase)
+    template = irdl.prop_def(builtin.StringAttr)
+    shapes = irdl.prop_def(builtin.ArrayAttr[builtin.DenseArrayBase])
+    unsigned = irdl.opt_prop_def(builtin.DenseArrayBase)
 
     def field_shapes(self) -> list[tuple[int, ...]]:
         """The shape of each field; ``()`` for a number."""
@@ -317,7 +301,7 @@ class RecordOp(XetlOp, makers={"shapes": _shapes}, traits=READS_AND_WRITES):
 class PrintOp(RecordOp, name="simt.print"):
     """Print a line; one subgroup of a program does."""
 
-    arguments = var_operand_def()
+    arguments = irdl.var_operand_def()
     assembly_format = "$template (`(` $arguments^ `:` type($arguments) `)`)? attr-dict"
 
 
@@ -328,8 +312,8 @@ class AssertOp(RecordOp, name="simt.assert"):
     launch then fails with the text and the location of the operation.
     """
 
-    condition = operand_def(I1)
-    arguments = var_operand_def()
+    condition = irdl.operand_def(builtin.I1)
+    arguments = irdl.var_operand_def()
     assembly_format = (
         "$condition `,` $template (`(` $arguments^ `:` type($arguments) `)`)? attr-dict"
     )

@@ -15,6 +15,7 @@ from xdsl.ir import Attribute, SSAValue
 from xetl.dialects.base import Index, known, memref_type, vector_type
 from xetl.dialects.upstream import arith, memref, vector
 from xetl_xegpu import dialect as xegpu
+from xetl_xegpu.lowering.convert_xetile_to_xegpu import surfaces, views
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.conversion import Converter
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import (
     LANES,
@@ -38,16 +39,6 @@ from xetl_xegpu.lowering.convert_xetile_to_xegpu.lines import (
     store_line,
     to_memory,
 )
-from xetl_xegpu.lowering.convert_xetile_to_xegpu.surfaces import (
-    Surface,
-    descriptor,
-    place,
-)
-from xetl_xegpu.lowering.convert_xetile_to_xegpu.views import (
-    SHARED,
-    stored_bytes,
-    stored_type,
-)
 
 _DEPTH_BYTES = 32
 """Of a row of A in one product: `MatrixUnit.depth_bits`."""
@@ -66,13 +57,13 @@ def heights(rows: Sequence[int]) -> list[int]:
     return sorted(rows, reverse=True)
 
 
-def _bits(surface: Surface) -> int:
-    return 8 * stored_bytes(surface.element)
+def _bits(surface: surfaces.Surface) -> int:
+    return 8 * views.stored_bytes(surface.element)
 
 
 def _loaded(
     c: Converter,
-    surface: Surface,
+    surface: surfaces.Surface,
     at: tuple[Index, Index],
     block: tuple[int, int, int],
     hints: Hints,
@@ -80,8 +71,8 @@ def _loaded(
     packed: bool = False,
 ) -> SSAValue:
     """What one message brings: rows, columns and count of ``block``."""
-    tdesc = descriptor(c, surface, *block)
-    load = xegpu.LoadNdOp(tdesc, place(c, surface, *at), packed=packed)
+    tdesc = surfaces.descriptor(c, surface, *block)
+    load = xegpu.LoadNdOp(tdesc, surfaces.place(c, surface, *at), packed=packed)
     load.properties |= hints
     return c.emit.insert(load)
 
@@ -90,7 +81,7 @@ def _loaded(
 
 
 def load_fragments(
-    c: Converter, tile: Tile, surface: Surface, grid: Grid, hints: Hints
+    c: Converter, tile: Tile, surface: surfaces.Surface, grid: Grid, hints: Hints
 ) -> list[SSAValue]:
     """The fragments of a tile; zeros outside of the matrix."""
     messages = c.device.blocks_of("load", _bits(surface))
@@ -105,7 +96,7 @@ def load_fragments(
 def _loaded_side_by_side(
     c: Converter,
     tile: Tile,
-    surface: Surface,
+    surface: surfaces.Surface,
     rows: Span,
     grid: Grid,
     hints: Hints,
@@ -153,7 +144,7 @@ def _cut(
 
 
 def load_packed(
-    c: Converter, tile: Tile, surface: Surface, grid: Grid, hints: Hints
+    c: Converter, tile: Tile, surface: surfaces.Surface, grid: Grid, hints: Hints
 ) -> MmaOperand:
     """B of a product, its rows in pairs or fours."""
     bits = _bits(surface)
@@ -183,7 +174,7 @@ def _steps(c: Converter, block: SSAValue, count: int) -> list[SSAValue]:
 
 
 def load_packed_transposed(
-    c: Converter, tile: Tile, surface: Surface, grid: Grid, hints: Hints
+    c: Converter, tile: Tile, surface: surfaces.Surface, grid: Grid, hints: Hints
 ) -> MmaOperand:
     """B of a product from a tile of its transpose.
 
@@ -213,15 +204,15 @@ def load_packed_transposed(
 
 def _transposed(
     c: Converter,
-    surface: Surface,
+    surface: surfaces.Surface,
     at: tuple[Index, Index],
     columns: int,
     hints: Hints,
     words: Attribute | None = None,
 ) -> SSAValue:
     """16 rows of some columns, transposed by the message."""
-    tdesc = descriptor(c, surface, LANES, columns, words=words)
-    load = xegpu.LoadNdOp(tdesc, place(c, surface, *at), transpose=True)
+    tdesc = surfaces.descriptor(c, surface, LANES, columns, words=words)
+    load = xegpu.LoadNdOp(tdesc, surfaces.place(c, surface, *at), transpose=True)
     load.properties |= hints
     return c.emit.insert(load)
 
@@ -251,7 +242,7 @@ def _word(c: Converter, start: Index, column: int, factor: int) -> Index:
 
 
 def load_deep(
-    c: Converter, tile: Tile, surface: Surface, grid: Grid, hints: Hints
+    c: Converter, tile: Tile, surface: surfaces.Surface, grid: Grid, hints: Hints
 ) -> MmaOperand:
     """A of a product of bytes: 32 columns side by side, two for each lane."""
     rows = heights(c.device.blocks_of("load", _bits(surface)).rows)
@@ -268,7 +259,7 @@ def load_deep(
 
 
 def load_parted(
-    c: Converter, tile: Tile, surface: Surface, grid: Grid, hints: Hints
+    c: Converter, tile: Tile, surface: surfaces.Surface, grid: Grid, hints: Hints
 ) -> MmaOperand:
     """A of a product of 16 bits from a tile of its transpose, its rows parted.
 
@@ -291,7 +282,7 @@ def load_parted(
 
 
 def load_transposed(
-    c: Converter, tile: Tile, surface: Surface, grid: Grid, hints: Hints
+    c: Converter, tile: Tile, surface: surfaces.Surface, grid: Grid, hints: Hints
 ) -> list[SSAValue]:
     """The fragments of the transpose of a tile of 16 or 32 bits an element.
 
@@ -336,7 +327,7 @@ def _rows_of_pairs(c: Converter, words: SSAValue, element: Attribute) -> SSAValu
 
 
 def store_fragments(
-    c: Converter, tile: Tile, surface: Surface, pieces: Fragments, hints: Hints
+    c: Converter, tile: Tile, surface: surfaces.Surface, pieces: Fragments, hints: Hints
 ) -> None:
     """Write fragments, one message each; those that are not full line by line."""
     for (span, group), part in zip(pieces.grid.blocks(), pieces.parts):
@@ -344,9 +335,9 @@ def store_fragments(
             _store_lines(c, tile, pieces, span, group, hints)
             continue
         stored = to_memory(c, part)
-        tdesc = descriptor(c, surface, span.count, LANES)
+        tdesc = surfaces.descriptor(c, surface, span.count, LANES)
         store = xegpu.StoreNdOp(
-            stored, tdesc, place(c, surface, *_at(c, tile, span, group))
+            stored, tdesc, surfaces.place(c, surface, *_at(c, tile, span, group))
         )
         store.properties |= hints
         c.emit.add(store)
@@ -369,7 +360,7 @@ def _store_lines(
 
 
 def prefetch_blocks(
-    c: Converter, tile: Tile, surface: Surface, grid: Grid, hints: Hints
+    c: Converter, tile: Tile, surface: surfaces.Surface, grid: Grid, hints: Hints
 ) -> None:
     """Ask for all of a tile, in messages as wide as they may be."""
     bits = _bits(surface)
@@ -385,8 +376,10 @@ def prefetch_blocks(
             columns, count = next(fitting, shapes[-1])
             row = c.emit.plus(tile.row, span.first)
             column = c.emit.plus(tile.column, first)
-            tdesc = descriptor(c, surface, span.count, columns, count)
-            prefetch = xegpu.PrefetchNdOp(tdesc, place(c, surface, row, column))
+            tdesc = surfaces.descriptor(c, surface, span.count, columns, count)
+            prefetch = xegpu.PrefetchNdOp(
+                tdesc, surfaces.place(c, surface, row, column)
+            )
             prefetch.properties |= hints
             c.emit.add(prefetch)
             first += columns * count
@@ -395,7 +388,7 @@ def prefetch_blocks(
 def matrix_of(c: Converter, tile: Tile, grid: Grid) -> SSAValue | None:
     """The descriptor of a tile's matrix; None if its elements need a mask."""
     matrix = tile.matrix
-    if matrix.start.space != SHARED or not grid.spread or grid.columns % LANES:
+    if matrix.start.space != views.SHARED or not grid.spread or grid.columns % LANES:
         return None
     if not (_stays_inside(c, tile, grid) and isinstance(matrix.start.offset, int)):
         return None
@@ -407,7 +400,7 @@ def matrix_of(c: Converter, tile: Tile, grid: Grid) -> SSAValue | None:
     if source is None:
         return None
     layout = xegpu.MemLayoutAttr(stride=strides) if strides != [sizes[1], 1] else None
-    type_ = xegpu.MemDescType(sizes, stored_type(matrix.element), layout)
+    type_ = xegpu.MemDescType(sizes, views.stored_type(matrix.element), layout)
     return c.emit.shared(
         ("matrix", type_), [source], lambda: xegpu.CreateMemDescOp(source, type_)
     )
@@ -437,8 +430,8 @@ def _memory(c: Converter, matrix: Matrix, elements: int) -> SSAValue | None:
     # Bytes can be seen as any part of them.
     source = op.source
     assert memref_type(source).element_type == i8
-    shift = c.index(offset * stored_bytes(matrix.element))
-    space = IntegerAttr(SHARED, i64)
+    shift = c.index(offset * views.stored_bytes(matrix.element))
+    space = IntegerAttr(views.SHARED, i64)
     part = MemRefType(type_.element_type, [elements], memory_space=space)
     return c.emit.shared(
         ("view", part), [source, shift], lambda: memref.ViewOp(source, shift, (), part)
@@ -452,7 +445,7 @@ def load_blocks(
     element = tile.matrix.element
     parts: list[SSAValue] = []
     for span, group in grid.blocks():
-        type_ = vector_of(stored_type(element), span.count, LANES)
+        type_ = vector_of(views.stored_type(element), span.count, LANES)
         load = xegpu.LoadMatrixOp(matrix, [*_at(c, tile, span, group)], type_)
         parts.append(from_memory(c, c.emit.insert(load), element))
     return parts

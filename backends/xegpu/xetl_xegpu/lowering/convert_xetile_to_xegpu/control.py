@@ -26,11 +26,7 @@ from xetl.dialects.memref_layout import memory_space_of
 from xetl.dialects.upstream import scf
 from xetl.dialects.xetile import InitTileOp, TileType
 from xetl.ir.conversion import Carried, convert_for, convert_if, convert_while
-from xetl_xegpu.lowering.convert_xetile_to_xegpu.conversion import (
-    Converter,
-    Rule,
-    is_replaced,
-)
+from xetl_xegpu.lowering.convert_xetile_to_xegpu import conversion, views
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import (
     Form,
     Fragments,
@@ -48,17 +44,12 @@ from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import (
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.plan import stays, tile_origins
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.rearranging import joined, parted
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.tiles import described
-from xetl_xegpu.lowering.convert_xetile_to_xegpu.views import (
-    SHARED,
-    address,
-    stored_bytes,
-)
 
 _INDEX = IndexType()
 
 
 def _carried(
-    c: Converter,
+    c: conversion.Converter,
     types: Sequence[Attribute],
     flatten: Callable[[SSAValue], Sequence[SSAValue]],
     made: Callable[[Sequence[SSAValue]], Lowered],
@@ -67,7 +58,7 @@ def _carried(
     return Carried(types, flatten, lambda old, parts: c.set(old, made(parts)))
 
 
-def carried(c: Converter, value: SSAValue, op: Operation) -> Carried:
+def carried(c: conversion.Converter, value: SSAValue, op: Operation) -> Carried:
     """How a value of control flow is carried.
 
     Args:
@@ -78,7 +69,7 @@ def carried(c: Converter, value: SSAValue, op: Operation) -> Carried:
     type_ = value.type
     if isinstance(op, scf.ForOp) and value is op.body.block.args[0]:
         return Carried([type_], lambda new: [new], partial(_bind_counter, c, op))
-    if not is_replaced(value):
+    if not conversion.is_replaced(value):
         return Carried([type_], lambda new: [new], lambda old, new: c.bind(old, new[0]))
     if value in c.plan.parted:
         return _parted(c, vector_type(value))
@@ -101,7 +92,7 @@ def carried(c: Converter, value: SSAValue, op: Operation) -> Carried:
     return _moving_tile(c, value, matrix)
 
 
-def _parted(c: Converter, type_: Vector) -> Carried:
+def _parted(c: conversion.Converter, type_: Vector) -> Carried:
     """Sums in `Form.PARTED`, behind the loop in order again."""
     shape, element = type_.get_shape(), type_.element_type
 
@@ -119,7 +110,7 @@ def _parted(c: Converter, type_: Vector) -> Carried:
 
 
 def _bind_counter(
-    c: Converter, op: scf.ForOp, old: SSAValue, new: Sequence[SSAValue]
+    c: conversion.Converter, op: scf.ForOp, old: SSAValue, new: Sequence[SSAValue]
 ) -> None:
     """A counter goes from the first number to the last one."""
     low, high = c.ranges.of(op.lower_bound), c.ranges.of(op.upper_bound)
@@ -131,7 +122,7 @@ def _bind_counter(
 # Tiles ------------------------------------------------------------------------------
 
 
-def _only_matrix(c: Converter, value: SSAValue) -> Matrix | None:
+def _only_matrix(c: conversion.Converter, value: SSAValue) -> Matrix | None:
     """The matrix of a tile, if there is but one and it is known here."""
     origins = list(tile_origins(value))
     if not origins or any(_key(each) != _key(origins[0]) for each in origins[1:]):
@@ -147,7 +138,7 @@ def _key(op: InitTileOp) -> tuple[object, ...]:
     return (op.source, *op.mixed_offsets[:-2], op.mixed_sizes, op.mixed_strides)
 
 
-def _is_known(c: Converter, op: InitTileOp) -> bool:
+def _is_known(c: conversion.Converter, op: InitTileOp) -> bool:
     """Whether what a tile is described with can be seen from here."""
     if is_memref(op.source.type):
         if not c.has(op.source):
@@ -161,7 +152,7 @@ def _is_known(c: Converter, op: InitTileOp) -> bool:
     return all(isinstance(each, int) or c.emit.is_outside(each) for each in parts)
 
 
-def _moving_tile(c: Converter, value: SSAValue, matrix: Matrix) -> Carried:
+def _moving_tile(c: conversion.Converter, value: SSAValue, matrix: Matrix) -> Carried:
     """A tile of a known matrix: of row and column those that change."""
     first = _first(value)
     fixed: dict[int, Index] = {}
@@ -191,12 +182,12 @@ def _first(value: SSAValue) -> SSAValue | None:
     return loop.init_args[value.index - 1] if isinstance(loop, scf.ForOp) else None
 
 
-def _any_tile(c: Converter, value: SSAValue, op: Operation) -> Carried:
+def _any_tile(c: conversion.Converter, value: SSAValue, op: Operation) -> Carried:
     """A tile of one matrix or another: all of what describes it."""
     type_ = value.type
     assert isinstance(type_, TileType)
     element = type_.element_type
-    root = _shared_root(c, value, op) if type_.memory_space == SHARED else None
+    root = _shared_root(c, value, op) if type_.memory_space == views.SHARED else None
 
     def flat(found: SSAValue) -> list[SSAValue]:
         tile = c.tile(found)
@@ -212,7 +203,7 @@ def _any_tile(c: Converter, value: SSAValue, op: Operation) -> Carried:
     return _carried(c, [i64 if root is None else _INDEX, *[_INDEX] * 6], flat, whole)
 
 
-def _shared_root(c: Converter, value: SSAValue, op: Operation) -> SSAValue:
+def _shared_root(c: conversion.Converter, value: SSAValue, op: Operation) -> SSAValue:
     """The shared memory that a tile lies in: there must be but one."""
     roots = {
         c.view(each.source).start.root if c.has(each.source) else None
@@ -225,25 +216,25 @@ def _shared_root(c: Converter, value: SSAValue, op: Operation) -> SSAValue:
 
 
 def _base(
-    c: Converter, start: Start, element: Attribute, root: SSAValue | None
+    c: conversion.Converter, start: Start, element: Attribute, root: SSAValue | None
 ) -> SSAValue:
     if root is None:
-        return address(c, start, stored_bytes(element))
+        return views.address(c, start, views.stored_bytes(element))
     return c.index(start.offset)
 
 
 def _start(base: SSAValue, root: SSAValue | None) -> Start:
-    return Start(base) if root is None else Start(root, base, SHARED)
+    return Start(base) if root is None else Start(root, base, views.SHARED)
 
 
-def _scattered(c: Converter, value: SSAValue, op: Operation) -> Carried:
+def _scattered(c: conversion.Converter, value: SSAValue, op: Operation) -> Carried:
     """A scattered tile: its indices, and the base if there may be several."""
     type_ = value.type
     assert isinstance(type_, TileType)
     shape, element = type_.shape, type_.element_type
     indices = fragment_types(vector_of(_INDEX, *shape))
     origins = list(tile_origins(value))
-    root = _shared_root(c, value, op) if type_.memory_space == SHARED else None
+    root = _shared_root(c, value, op) if type_.memory_space == views.SHARED else None
     bounded = all(each.mixed_sizes or _rank(each) for each in origins)
 
     def flat(found: SSAValue) -> list[SSAValue]:
@@ -267,10 +258,10 @@ def _rank(op: InitTileOp) -> int:
     return len(type_.get_shape()) if is_memref(type_) else 0
 
 
-def _memref(c: Converter, value: SSAValue, op: Operation) -> Carried:
+def _memref(c: conversion.Converter, value: SSAValue, op: Operation) -> Carried:
     """A memref: address, sizes and strides."""
     type_ = memref_type(value)
-    if memory_space_of(type_) == SHARED:
+    if memory_space_of(type_) == views.SHARED:
         raise c.refusal(op, "it carries a view of shared memory")
     rank, element = len(type_.get_shape()), type_.element_type
 
@@ -286,11 +277,11 @@ def _memref(c: Converter, value: SSAValue, op: Operation) -> Carried:
     return _carried(c, [i64, *[_INDEX] * (2 * rank)], flat, whole)
 
 
-def nothing(c: Converter, op: Operation) -> None:
+def nothing(c: conversion.Converter, op: Operation) -> None:
     """A hint for another compiler, or an end that `xetl.ir.conversion` adds."""
 
 
-RULES: dict[type[Operation], Rule] = {
+RULES: dict[type[Operation], conversion.Rule] = {
     scf.ForOp: convert_for,
     scf.WhileOp: convert_while,
     scf.IfOp: convert_if,

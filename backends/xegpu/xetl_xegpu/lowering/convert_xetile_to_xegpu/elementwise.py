@@ -13,15 +13,7 @@ from typing import Any
 from xdsl.dialects.builtin import FloatTF32Type, IndexType, f32
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from xetl.dialects.base import (
-    Dense,
-    element_type,
-    is_dense,
-    is_tf32,
-    is_vector,
-    vector_type,
-    with_element,
-)
+from xetl.dialects import base
 from xetl.dialects.literals import splat_value
 from xetl.dialects.upstream import arith, math, vector
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.conversion import Converter, Rule
@@ -41,13 +33,15 @@ _OF_WORKGROUPS = ("map", "layout_result_0")
 
 def each_part(c: Converter, op: Operation) -> None:
     """The same operation on each fragment; a scalar operand serves all of them."""
-    result = vector_type(op.results[0])
+    result = base.vector_type(op.results[0])
     count = grid_for(result).count
     columns = [
-        c.fragments(operand).parts if is_vector(operand.type) else [operand] * count
+        c.fragments(operand).parts
+        if base.is_vector(operand.type)
+        else [operand] * count
         for operand in op.operands
     ]
-    types = [fragment_types(vector_type(each)) for each in op.results]
+    types = [fragment_types(base.vector_type(each)) for each in op.results]
     attributes = {k: v for k, v in op.attributes.items() if k not in _OF_WORKGROUPS}
     make, properties = type(op), op.properties
     made = [
@@ -69,7 +63,7 @@ def _maybe_scalar(rule: Rule) -> Rule:
     """A rule for vectors; the operation stays where it is about scalars."""
 
     def choose(c: Converter, op: Operation) -> None:
-        if is_vector(op.results[0].type):
+        if base.is_vector(op.results[0].type):
             rule(c, op)
         else:
             c.keep(op)
@@ -78,7 +72,7 @@ def _maybe_scalar(rule: Rule) -> Rule:
 
 
 def _select(c: Converter, op: arith.SelectOp) -> None:
-    if not is_vector(op.result.type):
+    if not base.is_vector(op.result.type):
         if op.result.type != op.true_value.type or c.has(op.true_value):
             raise c.refusal(op, "it chooses between places in memory")
         c.keep(op)
@@ -94,18 +88,18 @@ def _fma(c: Converter, op: vector.FmaOp) -> None:
 
 
 def _constant(c: Converter, op: arith.ConstantOp) -> None:
-    type_ = vector_type(op.result)
+    type_ = base.vector_type(op.result)
     number = splat_value(op.value)
     if number is not None:
         c.set_fragments(op.result, c.splat(number, type_))
         return
-    assert is_dense(op.value)
+    assert base.is_dense(op.value)
     c.set_fragments(op.result, _table(c, op.value, op))
 
 
-def _table(c: Converter, value: Dense, op: arith.ConstantOp) -> list[SSAValue]:
+def _table(c: Converter, value: base.Dense, op: arith.ConstantOp) -> list[SSAValue]:
     """Fragments of different numbers: built of scalars."""
-    type_ = vector_type(op.result)
+    type_ = base.vector_type(op.result)
     shape, element = type_.get_shape(), type_.element_type
     rows, columns = matrix_shape(shape)
     numbers: list[list[Any]] = [[0] * columns for _ in range(rows)]
@@ -139,9 +133,9 @@ def from_numbers(
 
 def _step(c: Converter, op: vector.StepOp) -> None:
     """Numbers from 0: those of the lanes, and where each group starts."""
-    grid = grid_for(vector_type(op.result))
+    grid = grid_for(base.vector_type(op.result))
     if not grid.spread:
-        c.set_fragments(op.result, c.splat(0, vector_type(op.result)))
+        c.set_fragments(op.result, c.splat(0, base.vector_type(op.result)))
         return
     lanes, parts = c.lane_ids(), list[SSAValue]()
     row = vector_of(IndexType(), 1, LANES)
@@ -156,24 +150,24 @@ def _step(c: Converter, op: vector.StepOp) -> None:
 
 def rounded(c: Converter, part: SSAValue) -> SSAValue:
     """A fragment of f32 to the nearest tf32, ties to even."""
-    short = with_element(part.type, FloatTF32Type())
+    short = base.with_element(part.type, FloatTF32Type())
     cut = c.emit.insert(arith.TruncfOp(part, short))
     return c.emit.insert(arith.ExtfOp(cut, part.type))
 
 
 def _truncf(c: Converter, op: arith.TruncfOp) -> None:
-    if not is_tf32(op.result.type):
+    if not base.is_tf32(op.result.type):
         each_part(c, op)
         return
     parts = list(c.fragments(op.source).parts)
-    wide = vector_type(parts[0]).element_type
+    wide = base.vector_type(parts[0]).element_type
     if wide != f32:
         parts = [c.emit.narrowed(part, f32) for part in parts]
     c.set_fragments(op.result, [rounded(c, part) for part in parts])
 
 
 def _extf(c: Converter, op: arith.ExtfOp) -> None:
-    if is_tf32(op.source.type) and element_type(op.result.type) == f32:
+    if base.is_tf32(op.source.type) and base.element_type(op.result.type) == f32:
         c.set_fragments(op.result, c.fragments(op.source).parts)
     else:
         each_part(c, op)

@@ -17,6 +17,7 @@ from xdsl.ir import Attribute, SSAValue
 from xetl.dialects.base import Index, integer_width, known, vector_type, with_element
 from xetl.dialects.upstream import arith, vector
 from xetl_xegpu.dialect import LoadOp, PrefetchOp, StoreOp
+from xetl_xegpu.lowering.convert_xetile_to_xegpu import views
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.conversion import Converter
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import (
     LANES,
@@ -25,12 +26,6 @@ from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import (
     Start,
     Tile,
     vector_of,
-)
-from xetl_xegpu.lowering.convert_xetile_to_xegpu.views import (
-    SHARED,
-    address,
-    stored_bytes,
-    stored_type,
 )
 
 
@@ -272,10 +267,10 @@ def scattered_access(
     mask: SSAValue | None,
 ) -> Access:
     """Elements at offsets of their own, counted from ``start``."""
-    if start.space == SHARED:
+    if start.space == views.SHARED:
         offsets = _plus_lanes(c, start.offset, offsets)
         return Access(start.root, offsets, mask, element)
-    base = address(c, start, stored_bytes(element))
+    base = views.address(c, start, views.stored_bytes(element))
     return Access(base, offsets, mask, element)
 
 
@@ -291,7 +286,7 @@ def load_line(
     c: Converter, access: Access, padding: int | float = 0, hints: Hints | None = None
 ) -> SSAValue:
     """The elements; ``padding`` where the mask is not set."""
-    stored = vector_of(stored_type(access.element), LANES)
+    stored = vector_of(views.stored_type(access.element), LANES)
     mask = all_lanes(c, access.mask)
     load = LoadOp(access.base, access.offsets, mask, stored)
     load.properties |= hints or {}
@@ -316,7 +311,7 @@ def prefetch_line(c: Converter, access: Access, hints: Hints | None = None) -> N
     """Ask for elements to be brought to a cache."""
     if access.base.type != i64:
         return  # shared memory has no cache
-    size = stored_bytes(access.element)
+    size = views.stored_bytes(access.element)
     prefetch = PrefetchOp(access.base, access.offsets, offset_align_byte=size)
     prefetch.properties |= hints or {}
     c.emit.add(prefetch)
@@ -339,7 +334,7 @@ def from_memory(c: Converter, value: SSAValue, element: Attribute) -> SSAValue:
 def to_memory(c: Converter, value: SSAValue) -> SSAValue:
     """A line or fragment as it is stored."""
     element = vector_type(value).element_type
-    stored = stored_type(element)
+    stored = views.stored_type(element)
     if stored == element:
         return value
     widen = arith.IndexCastOp if isinstance(element, IndexType) else arith.ExtuiOp

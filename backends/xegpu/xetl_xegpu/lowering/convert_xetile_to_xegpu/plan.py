@@ -20,14 +20,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAVal
 
 from xetl.analysis.control_flow import sources, yielded
 from xetl.devices import PRODUCTS_OF_CODES
-from xetl.dialects import xetile
-from xetl.dialects.base import (
-    Index,
-    constant_index,
-    element_type,
-    integer_width,
-    vector_type,
-)
+from xetl.dialects import base, xetile
 from xetl.dialects.upstream import arith, scf
 from xetl.dialects.upstream.elementwise import bit_width
 from xetl.dialects.upstream.gpu import FuncOp
@@ -49,7 +42,7 @@ class ProductKind(Enum):
 
 def kind_of(op: xetile.TileMmaOp) -> ProductKind:
     """How a product is computed: by its element types and its precision."""
-    element, result = element_type(op.a.type), element_type(op.result.type)
+    element, result = base.element_type(op.a.type), base.element_type(op.result.type)
     precision = None if op.precision is None else op.precision.data
     return kind_of_types(element, result, precision)
 
@@ -61,9 +54,9 @@ def kind_of_types(
     if isinstance(element, Float16Type | BFloat16Type):
         narrow = isinstance(result, Float16Type | BFloat16Type | Float32Type)
         return ProductKind.MATRIX if narrow else ProductKind.LANES
-    if (width := integer_width(element)) is not None:
+    if (width := base.integer_width(element)) is not None:
         exact = width == 8 and (
-            integer_width(result) == 32 or precision in PRODUCTS_OF_CODES
+            base.integer_width(result) == 32 or precision in PRODUCTS_OF_CODES
         )
         return ProductKind.MATRIX if exact else ProductKind.LANES
     if isinstance(element, FloatTF32Type) and isinstance(result, Float32Type):
@@ -100,7 +93,7 @@ class Divisors:
         self._known: dict[SSAValue, int] = {}
         self._changed = False
 
-    def of(self, value: Index) -> int:
+    def of(self, value: base.Index) -> int:
         """A divisor of an index, or of the column of a tile."""
         while True:
             self._known, self._changed = {}, False
@@ -108,8 +101,8 @@ class Divisors:
             if not self._changed:
                 return found
 
-    def _of(self, value: Index) -> int:
-        todo: list[tuple[Index, bool]] = [(value, False)]
+    def _of(self, value: base.Index) -> int:
+        todo: list[tuple[base.Index, bool]] = [(value, False)]
         while todo:  # no recursion: programs may be long
             each, is_ready = todo.pop()
             if isinstance(each, int):
@@ -124,7 +117,7 @@ class Divisors:
                 todo += [(each, True), *((source, False) for source in inputs)]
         return self._divisor(value)
 
-    def _divisor(self, value: Index) -> int:
+    def _divisor(self, value: base.Index) -> int:
         return abs(value) if isinstance(value, int) else self._known[value]
 
     def _found(self, value: SSAValue) -> int:
@@ -138,7 +131,7 @@ class Divisors:
         return found
 
     def _computed(self, value: SSAValue) -> int:
-        constant = constant_index(value)
+        constant = base.constant_index(value)
         if constant is not None:
             return abs(constant)
         op = value.owner
@@ -159,19 +152,19 @@ class Divisors:
         if name in _KEEP:
             return gcd(*map(self._divisor, op.operands))
         if name == "shli":
-            by = constant_index(op.operands[1])
+            by = base.constant_index(op.operands[1])
             return self._divisor(op.operands[0]) << by if by is not None else 1
         return 1
 
 
-def _inputs(value: SSAValue) -> Sequence[Index]:
+def _inputs(value: SSAValue) -> Sequence[base.Index]:
     """What the divisor of a value that an operation computes follows from."""
     op = value.owner
     if isinstance(op, xetile.InitTileOp):
         return op.mixed_offsets[-1:]
     if isinstance(op, xetile.UpdateTileOffsetOp):
         return [op.tile, *op.mixed_offsets[-1:]]
-    if isinstance(op, Block) or constant_index(value) is not None:
+    if isinstance(op, Block) or base.constant_index(value) is not None:
         return ()
     return op.operands if op.name.partition(".")[2] in _FOLLOWED else ()
 
@@ -209,7 +202,9 @@ def tile_origins(value: SSAValue) -> set[xetile.InitTileOp]:
 
 def _is_dead(op: xetile.InitTileOp) -> bool:
     """Whether a tile stands where a path stopped: nobody reads it."""
-    return isinstance(op.source.type, IntegerType) and constant_index(op.source) == 0
+    return (
+        isinstance(op.source.type, IntegerType) and base.constant_index(op.source) == 0
+    )
 
 
 def stays(value: BlockArgument, dim: int) -> bool:
@@ -264,7 +259,7 @@ class Plan:
         behind = [use for u, _ in readers for use in _readers(u.results[0])]
         if _wanted(behind) == Form.PACKED:
             self.forms[load] = Form.PACKED
-        elif bit_width(vector_type(load.result).element_type) not in (16, 32):
+        elif bit_width(base.vector_type(load.result).element_type) not in (16, 32):
             return
         else:
             sums = {_sums_in_loop(*each) for each in behind}
@@ -300,7 +295,7 @@ def _sums_in_loop(op: Operation, index: int) -> BlockArgument | None:
     """
     if index or _form_for(op, 1) is None or not isinstance(op, xetile.TileMmaOp):
         return None
-    start, a = op.c, vector_type(op.a)
+    start, a = op.c, base.vector_type(op.a)
     while isinstance(start, OpResult) and isinstance(start.op, _PACKING):
         start = start.op.operands[0]
     if not isinstance(start, BlockArgument) or list(_readers(start)) != [(op, 2)]:
@@ -316,9 +311,9 @@ def _sums_in_loop(op: Operation, index: int) -> BlockArgument | None:
 def _form_for(op: Operation, index: int) -> str | None:
     if not isinstance(op, xetile.TileMmaOp) or kind_of(op) is not ProductKind.MATRIX:
         return None
-    bits = bit_width(vector_type(op.a).element_type)
-    _, depth = matrix_shape(vector_type(op.a).get_shape())
-    _, columns = matrix_shape(vector_type(op.b).get_shape())
+    bits = bit_width(base.vector_type(op.a).element_type)
+    _, depth = matrix_shape(base.vector_type(op.a).get_shape())
+    _, columns = matrix_shape(base.vector_type(op.b).get_shape())
     if depth % (256 // bits) or columns == 1:
         return None
     if index == 1:

@@ -19,6 +19,7 @@ from xetl.dialects.upstream import arith, math, vector
 from xetl.dialects.upstream.elementwise import bit_width, is_float
 from xetl.dialects.xetile import TileMmaOp
 from xetl_xegpu.dialect import DpasOp
+from xetl_xegpu.lowering.convert_xetile_to_xegpu import plan
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.conversion import Converter, Rule
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import (
     LANES,
@@ -31,11 +32,6 @@ from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import (
     vector_of,
 )
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.lines import first_lanes
-from xetl_xegpu.lowering.convert_xetile_to_xegpu.plan import (
-    ProductKind,
-    kind_of,
-    kind_of_types,
-)
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.rearranging import (
     Origin,
     parted,
@@ -81,7 +77,7 @@ def _mma(c: Converter, op: TileMmaOp) -> None:
     codes = op.precision if op.is_of_codes else None
     product = Product(a, c.operand(op.b), grid_for(result), depth, *unsigned, codes)
     addend = None if sums is None else sums.parts
-    found = _product(c, product, kind_of(op), addend, result.element_type)
+    found = _product(c, product, plan.kind_of(op), addend, result.element_type)
     if isinstance(sums, MmaOperand):
         c.set(op.result, replace(sums, parts=found))
     else:
@@ -120,7 +116,7 @@ def _multiplied(
 ) -> Fragments:
     """``a @ b + addend`` of matrices, signed and as exact as their types are."""
     product = Product(a, b, addend.grid, a.grid.columns, False, False)
-    kind = kind_of_types(a.element, addend.element)
+    kind = plan.kind_of_types(a.element, addend.element)
     parts = _product(c, product, kind, addend.parts, addend.element)
     return Fragments(addend.shape, addend.element, parts)
 
@@ -128,7 +124,7 @@ def _multiplied(
 def _product(
     c: Converter,
     p: Product,
-    kind: ProductKind,
+    kind: plan.ProductKind,
     addend: Sequence[SSAValue] | None,
     element: Attribute,
 ) -> list[SSAValue]:
@@ -486,10 +482,10 @@ def _narrow(
 
 
 _RULES = {
-    ProductKind.MATRIX: _matrix,
-    ProductKind.TF32: _tf32,
-    ProductKind.BF16X3: _bf16x3,
-    ProductKind.LANES: _lanes,
+    plan.ProductKind.MATRIX: _matrix,
+    plan.ProductKind.TF32: _tf32,
+    plan.ProductKind.BF16X3: _bf16x3,
+    plan.ProductKind.LANES: _lanes,
 }
 
 RULES: dict[type[Operation], Rule] = {

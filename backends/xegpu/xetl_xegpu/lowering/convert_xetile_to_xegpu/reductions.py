@@ -22,6 +22,7 @@ from xetl.dialects.reduction_kinds import (
 )
 from xetl.dialects.upstream import arith, vector
 from xetl.dialects.xetile import TileBroadcastOp, TileReduceOp, TileScanOp
+from xetl_xegpu.lowering.convert_xetile_to_xegpu import rearranging
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.conversion import Converter, Rule
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import (
     LANES,
@@ -33,14 +34,6 @@ from xetl_xegpu.lowering.convert_xetile_to_xegpu.lines import (
     element_line,
     first_lanes,
     fragment_of,
-)
-from xetl_xegpu.lowering.convert_xetile_to_xegpu.rearranging import (
-    Origin,
-    Where,
-    cast_parts,
-    columns_of,
-    rearranged,
-    repeated,
 )
 
 
@@ -159,8 +152,8 @@ def _tile_reduce(c: Converter, op: TileReduceOp) -> None:
         return
     rank = len(source.shape)
     if rank == 4 and not _whole_axes(source.shape, dims):
-        found = reduced(c, kind, columns_of(c, source, dims), [1])
-        c.set_fragments(op.result, cast_parts(c, found, result))
+        found = reduced(c, kind, rearranging.columns_of(c, source, dims), [1])
+        c.set_fragments(op.result, rearranging.cast_parts(c, found, result))
         return
     axes = sorted({dim % 2 for dim in dims})
     found = reduced(c, kind, source, axes)
@@ -190,10 +183,10 @@ def _grouped(
     shape = list(source.shape)
     shape[dim] //= size
 
-    def origin(turn: int, row: int, column: int) -> Origin:
+    def origin(turn: int, row: int, column: int) -> rearranging.Origin:
         at = [row, column]
         at[dim] = at[dim] * size + turn
-        return Origin(source, *at)
+        return rearranging.Origin(source, *at)
 
     wheres = [partial(origin, turn) for turn in range(size)]
     return _over_matrices(c, kind, source.element, (shape[0], shape[1]), wheres)
@@ -204,13 +197,13 @@ def _over_matrices(
     kind: str,
     element: Attribute,
     shape: tuple[int, int],
-    wheres: Sequence[Where],
+    wheres: Sequence[rearranging.Where],
 ) -> Fragments:
     """Matrices of one shape combined; each is said by where its elements are."""
     sums = sums_run_in(kind, element)
     found: list[list[SSAValue]] = []
     for where in wheres:
-        parts = rearranged(c, *shape, element, where)
+        parts = rearranging.rearranged(c, *shape, element, where)
         found.append([c.emit.widened(part, sums) for part in parts])
     whole = [combined(c, kind, each) for each in zip(*found)]
     parts = [c.emit.narrowed(part, element) for part in whole]
@@ -222,8 +215,8 @@ def _multi_reduction(c: Converter, op: vector.MultiReductionOp) -> None:
     source = c.fragments(op.source)
     count, rows, columns = source.shape
 
-    def origin(number: int, row: int, column: int) -> Origin:
-        return Origin(source, number * rows + row, column)
+    def origin(number: int, row: int, column: int) -> rearranging.Origin:
+        return rearranging.Origin(source, number * rows + row, column)
 
     wheres = [partial(origin, number) for number in range(count)]
     shape = rows, columns
@@ -233,7 +226,7 @@ def _multi_reduction(c: Converter, op: vector.MultiReductionOp) -> None:
 
 def _tile_broadcast(c: Converter, op: TileBroadcastOp) -> None:
     type_ = vector_type(op.result)
-    c.set_fragments(op.result, repeated(c, c.fragments(op.source), type_))
+    c.set_fragments(op.result, rearranging.repeated(c, c.fragments(op.source), type_))
 
 
 def _scan(c: Converter, op: TileScanOp) -> None:
