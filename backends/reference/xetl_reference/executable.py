@@ -34,13 +34,7 @@ _SHARED = "shared memory"
 def recorder(
     trace: TileTrace, names: Mapping[Memory, str], guard: StepGuard | None
 ) -> StepGuard:
-    """What notes the tiles of a program, around the checks of ``guard``.
-
-    Args:
-        trace: where they are noted.
-        names: of the arrays.
-        guard: what else goes around steps.
-    """
+    """What notes the tiles of a program, around the checks of ``guard``."""
 
     def note(plan: Plan, op: Any, step: Step) -> Step:
         inner = step if guard is None else guard(plan, op, step)

@@ -146,9 +146,7 @@ def stuck(
     """Nobody can go on.
 
     Args:
-        standing: the operation at which each subgroup waits.
         ended: the subgroups that have come to the end of the kernel.
-        program: the program they belong to.
     """
     barriers = [op for op in standing.values() if op.name == "gpu.barrier"]
     here = barriers[0] if barriers else next(iter(standing.values()))

@@ -176,9 +176,6 @@ class CpuExecutable(Executable):
         """Map the code.
 
         Args:
-            image: what was compiled.
-            meta: facts about it.
-            signature: what it takes.
             library: addresses of functions it may call besides those of C.
             is_sequential: whether it must run on one thread.
         """

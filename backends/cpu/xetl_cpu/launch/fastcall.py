@@ -150,7 +150,6 @@ def make_fast(
     """A builtin ``(gx, gy, gz, *objects) -> int``; None if there cannot be one.
 
     Args:
-        kernel: address of ``xetl_kernel``.
         signature: what the kernel was compiled for.
         stored: indices of the runtime arguments it writes.
         keep: what must live as long as the builtin.

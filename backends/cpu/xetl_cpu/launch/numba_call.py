@@ -42,7 +42,6 @@ def numba_call(
     """A function of numba that takes the arguments of a kernel, constants left out.
 
     Args:
-        name: of the kernel.
         address: of its machine code.
         signature: what it was compiled for.
         stored: indices of the arguments it writes.

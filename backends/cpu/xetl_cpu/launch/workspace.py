@@ -208,7 +208,6 @@ def prepacked_arguments(
     """What keeps each operand that a kernel packs; None: nothing does.
 
     Args:
-        args: of the launch.
         packed: what the kernel packs.
     """
     found = [args[each.argument] for each in packed]

@@ -146,9 +146,7 @@ def block_message(device: Device, access: Access, shape: BlockShape) -> Builtin:
     """``intel_sub_group_2d_block_...``, of private memory; a prefetch has none.
 
     Args:
-        device: what it is for.
         access: load, store or prefetch; how a load changes a block its shape says.
-        shape: of the block.
 
     Raises:
         InternalError: the device has no such message, or its lanes are not known.
@@ -279,7 +277,6 @@ def matrix_mad(device: Device, a: str, b: str, acc: str, rows: int) -> Builtin:
     """``intel_sub_group_..._matrix_mad...``: C + A @ B, one instruction.
 
     Args:
-        device: what it is for.
         a: type of an element of A: f16, bf16, tf32, i8, u8, e4m3 or e5m2.
         b: of B.
         acc: of C and the result: f32, f16, bf16 or i32.

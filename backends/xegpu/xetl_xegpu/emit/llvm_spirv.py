@@ -36,7 +36,6 @@ def emit(text: str, extensions: str, *, as_text: bool) -> bytes:
     """The SPIR-V of a checked LLVM module, not yet looked at.
 
     Args:
-        text: of the module.
         extensions: as LLVM's option ``--spirv-ext`` has them.
         as_text: whether assembly is wanted, not a binary module.
 

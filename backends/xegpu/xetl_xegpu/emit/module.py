@@ -102,8 +102,6 @@ def emit_module(
     """The LLVM module of all kernels of a module at the ``lanes`` stage.
 
     Args:
-        module: at the ``lanes`` stage.
-        device: what it is for.
         log_ids: the number of each operation that writes a record.
     """
     llvm = new_module()

@@ -153,10 +153,7 @@ def build_kernel(spirv: bytes, name: str, facts: CodeFacts, place: QueuePlace) -
     """A kernel of dpctl, built for the device of a queue.
 
     Args:
-        spirv: the program.
-        name: of the kernel in it.
         facts: what else the compiler says about it.
-        place: the queue.
 
     Raises:
         LaunchError: the device lacks something, or its driver refuses the program or

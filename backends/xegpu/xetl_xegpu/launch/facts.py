@@ -157,9 +157,6 @@ def choose_kernel(
     """The first kernel that this launch fits, and why it is not the first of all.
 
     Args:
-        facts: of the program.
-        grid: of the launch.
-        args: of the launch.
         padded: indices of the arrays that have zeros behind their rows.
     """
     reason = None
@@ -201,7 +198,6 @@ def why_no_surface(
 
     Args:
         surface: how a kernel moves it.
-        view: the array.
         is_padded: whether rows may be taken for a little longer than they are.
     """
     if 0 in view.shape:

@@ -111,7 +111,6 @@ def compiler_died(
 
     Args:
         device: its name and the version of the driver.
-        kernel: what was built.
         end: what happened, such as "ended its process by SIGABRT".
         new: what it was asked for the first time.
     """
@@ -133,7 +132,6 @@ def lost(device: str, doing: str, *, copies: bool) -> LaunchError:
     """The device did not finish, and will not.
 
     Args:
-        device: its name.
         doing: what it was doing, such as ``running kernel `k```.
         copies: whether it works on copies of the host's arrays.
     """

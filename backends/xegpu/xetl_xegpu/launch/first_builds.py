@@ -111,12 +111,6 @@ _tables: dict[str, _Table] = {}
 def check(spirv: bytes, kernel: str, device: Device, options: str) -> None:
     """Build what is new to a compiler elsewhere, if anything is.
 
-    Args:
-        spirv: the program.
-        kernel: its name, for errors.
-        device: whose compiler it is.
-        options: of the build.
-
     Raises:
         LaunchError: it ended the process that built it, now or before.
     """

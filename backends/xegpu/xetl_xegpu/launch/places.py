@@ -47,7 +47,6 @@ def find_place(
     Args:
         queue: what the user gave: a `dpctl.SyclQueue`, a stream of torch, or None.
         names: of ``args``, for errors.
-        args: arrays and numbers.
 
     Raises:
         LaunchError: there is no device, or an array is in the memory of another one.

@@ -404,7 +404,6 @@ def copy_elements(
         source: of rank 4 at most, of the device.
         target: the same.
         column: the dimension whose elements lie side by side.
-        place: the queue.
 
     Raises:
         LaunchError: the device was lost.

@@ -174,7 +174,6 @@ def refused(target: str, log: str, killer: int = 0) -> LaunchError:
     """The compiler would not have a module: our mistake, or a compiler too old.
 
     Args:
-        target: of the kernel.
         log: what it printed.
         killer: the signal that ended it, if above 0.
     """

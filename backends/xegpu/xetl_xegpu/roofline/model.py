@@ -92,7 +92,6 @@ def evaluate(
     """The value of each slot; None where it depends on what is not known.
 
     Args:
-        slots: in order.
         words: what the kernel gets as arguments; those left out are 4096.
         program: its number along each axis.
         grid: programs along each axis.
@@ -290,7 +289,6 @@ def choose_walk(work: Mapping[str, Any], device: Device) -> int:
     """Programs along x of a group, of which a large grid takes least; 0: as they start.
 
     Args:
-        work: of the kernel.
         device: all its cards count. Of groups that take as long it is that for which
             memory moves least; none where that is not a fiftieth less.
     """

@@ -182,11 +182,7 @@ def load_packed_transposed(
     product takes.
 
     Args:
-        c: the conversion.
         tile: rows are columns of B.
-        surface: of the tile.
-        grid: of the tile.
-        hints: for the caches.
     """
     bits = _bits(surface)
     factor = 32 // bits

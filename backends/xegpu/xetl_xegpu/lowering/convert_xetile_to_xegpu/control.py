@@ -62,9 +62,7 @@ def carried(c: conversion.Converter, value: SSAValue, op: Operation) -> Carried:
     """How a value of control flow is carried.
 
     Args:
-        c: the conversion.
         value: a block argument or a result, of which nothing is known yet.
-        op: the loop or conditional.
     """
     type_ = value.type
     if isinstance(op, scf.ForOp) and value is op.body.block.args[0]:

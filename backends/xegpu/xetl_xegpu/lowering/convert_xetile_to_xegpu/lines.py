@@ -123,9 +123,7 @@ def assembled(
     """The fragments of a matrix.
 
     Args:
-        c: the conversion.
         grid: how the matrix is cut.
-        element: its element type.
         line: gives the line of a row and a group of columns, or the one element.
     """
     parts: list[SSAValue] = []
@@ -195,9 +193,6 @@ def line_access(c: Converter, tile: Tile, line: Line, *, exact: bool) -> Access:
     """A line of a tile.
 
     Args:
-        c: the conversion.
-        tile: the tile.
-        line: which part of it.
         exact: whether lanes behind the line must be masked off: what is only read may
             as well be read behind the tile.
     """

@@ -61,7 +61,6 @@ def reduced(
     """A matrix combined along rows (0), columns (1) or both.
 
     Args:
-        c: the conversion.
         kind: how, see `xetl.dialects.reduction_kinds`.
         source: of any shape; it is taken for a matrix.
         dims: of the matrix.

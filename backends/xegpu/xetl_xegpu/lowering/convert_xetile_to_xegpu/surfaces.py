@@ -73,8 +73,6 @@ def surface_of(c: Converter, tile: Tile, divisor: int) -> Surface | None:
     """The surface of a tile; None if lanes must move its elements.
 
     Args:
-        c: the conversion.
-        tile: what is moved.
         divisor: of the tile's first column; 0: of everything.
     """
     matrix = tile.matrix
@@ -211,10 +209,6 @@ def descriptor(
     """The descriptor of a message, outside of all loops.
 
     Args:
-        c: the conversion.
-        surface: of which matrix.
-        rows: of a block.
-        columns: of a block.
         count: blocks side by side.
         words: a wider integer type that the elements are seen as.
     """

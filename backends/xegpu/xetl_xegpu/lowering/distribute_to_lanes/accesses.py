@@ -168,8 +168,6 @@ def _surface(
     """The matrix, and where the block begins.
 
     Args:
-        lanes: the kernel.
-        op: the access.
         down: rows below the offset.
         per_element: how many elements of the message one of the matrix is.
     """

@@ -131,8 +131,6 @@ def lines(graph: Graph, registers: Registers, budget: int) -> Iterator[Line]:
     """Some lines, those first that differ least from the one there is.
 
     Args:
-        graph: of the block.
-        registers: what takes registers.
         budget: bytes of a lane.
     """
     yield line_of(graph, registers, range(len(graph.ops)))
