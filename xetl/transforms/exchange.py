@@ -26,10 +26,8 @@ from xetl.dialects import xetile
 from xetl.dialects.base import Index, shape_of, vector_type
 from xetl.dialects.kernel_attributes import LEVEL, SUBGROUP, subgroups_along_axes
 from xetl.dialects.upstream import arith, func, gpu, memref, vector
+from xetl.dialects.xetile.types import SHARED
 from xetl.ir.builder import Builder
-
-_SHARED = 3
-"""The memory space of shared local memory."""
 
 
 class Exchange:
@@ -43,7 +41,7 @@ class Exchange:
         self._first_row: Index = 0
         if teams > 1:  # each of them has what is its own
             self._first_row = build.times(build.insert(gpu.SubgroupIdOp()), rows)
-        space, count = IntegerAttr(_SHARED, i64), teams * rows * columns
+        space, count = IntegerAttr(SHARED, i64), teams * rows * columns
         type_ = MemRefType(element, [teams * rows, columns], NoneAttr(), space)
         self._memory = build.insert(memref.AllocOp([], [], type_))
         flat = MemRefType(element, [count], StridedLayoutAttr([1], 0), space)
@@ -89,7 +87,7 @@ class Exchange:
         pitch = build.constant(self.shape[1], vector_type(row))
         row = build.insert(arith.MuliOp(row, pitch))
         ends = [spread(build, each, shape) for each in (row, column)]
-        encoding = xetile.TileAttr(memory_space=_SHARED, scattered=True)
+        encoding = xetile.TileAttr(memory_space=SHARED, scattered=True)
         type_ = xetile.TileType(shape, self.element, encoding)
         indices = build.insert(arith.AddiOp(*ends))
         first = build.times(self._first_row, self.shape[1])
@@ -101,7 +99,7 @@ class Exchange:
         return build.insert(xetile.LoadGatherOp(tile, everything))
 
     def _tile(self, build: Builder, shape: Sequence[int], column: int) -> SSAValue:
-        encoding = xetile.TileAttr(memory_space=_SHARED)
+        encoding = xetile.TileAttr(memory_space=SHARED)
         type_ = xetile.TileType(tuple(shape), self.element, encoding)
         place = [self._first_row, column]
         return build.insert(xetile.InitTileOp(self._memory, place, type_))

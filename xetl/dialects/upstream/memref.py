@@ -5,12 +5,11 @@ Source: MLIR, `memref` dialect.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from xdsl import traits
 from xdsl.dialects import builtin
-from xdsl.ir import Attribute, Dialect, SSAValue, TypeAttribute
+from xdsl.ir import Attribute, Dialect, TypeAttribute
 from xdsl.irdl import operand_def, opt_prop_def, prop_def, result_def, var_operand_def
 from xdsl.utils.exceptions import VerifyException
 
@@ -36,13 +35,17 @@ if TYPE_CHECKING:
     from xdsl.printer import Printer
 
 
-def check_access(memref: SSAValue, indices: Sequence[SSAValue]) -> None:
-    """Check that there is an index for each dimension."""
-    rank = memref_type(memref).get_num_dims()
-    check(rank == len(indices), "expected {} indices, found {}", rank, len(indices))
+class _IndexedOp(XetlOp):
+    """An access to the element of ``memref`` at ``indices``."""
+
+    def verify_(self) -> None:
+        """Check that there is an index for each dimension."""
+        op: Any = self
+        rank, given = memref_type(op.memref).get_num_dims(), len(op.indices)
+        check(rank == given, "expected {} indices, found {}", rank, given)
 
 
-class LoadOp(XetlOp, name="memref.load", traits=[traits.MemoryReadEffect()]):
+class LoadOp(_IndexedOp, name="memref.load", traits=[traits.MemoryReadEffect()]):
     """One element of memory."""
 
     memref = operand_def(builtin.MemRefType)
@@ -53,12 +56,8 @@ class LoadOp(XetlOp, name="memref.load", traits=[traits.MemoryReadEffect()]):
 
     assembly_format = "$memref custom<Indices>($indices) attr-dict `:` type($memref)"
 
-    def verify_(self) -> None:
-        """Check indices."""
-        check_access(self.memref, self.indices)
 
-
-class StoreOp(XetlOp, name="memref.store", traits=[traits.MemoryWriteEffect()]):
+class StoreOp(_IndexedOp, name="memref.store", traits=[traits.MemoryWriteEffect()]):
     """Write one element."""
 
     value = operand_def(like("memref", element_of))
@@ -71,10 +70,6 @@ class StoreOp(XetlOp, name="memref.store", traits=[traits.MemoryWriteEffect()]):
         "$value `,` $memref custom<Indices>($indices) attr-dict `:` type($memref)"
     )
 
-    def verify_(self) -> None:
-        """Check indices."""
-        check_access(self.memref, self.indices)
-
 
 def _hint(number: int) -> Attribute:
     return builtin.IntegerAttr(number, builtin.i32)
@@ -85,7 +80,7 @@ def _flag(is_set: bool) -> Attribute:
 
 
 class PrefetchOp(
-    XetlOp,
+    _IndexedOp,
     name="memref.prefetch",
     makers={"isWrite": _flag, "localityHint": _hint, "isDataCache": _flag},
     traits=READS_AND_WRITES,
@@ -143,7 +138,7 @@ class PrefetchOp(
 
     def verify_(self) -> None:
         """Check indices and the hint."""
-        check_access(self.memref, self.indices)
+        super().verify_()
         found = self.localityHint.value.data
         check(0 <= found <= 3, "locality is 0, 1, 2 or 3, found {}", found)
 
@@ -226,7 +221,7 @@ def _atomic_kind(kind: str) -> Attribute:
 
 
 class AtomicRmwOp(
-    XetlOp,
+    _IndexedOp,
     name="memref.atomic_rmw",
     makers={"kind": _atomic_kind},
     traits=READS_AND_WRITES,
@@ -252,10 +247,6 @@ class AtomicRmwOp(
         if isinstance(self.kind, builtin.StringAttr):
             return self.kind.data
         return ATOMIC_KINDS[self.kind.value.data]
-
-    def verify_(self) -> None:
-        """Check indices."""
-        check_access(self.memref, self.indices)
 
 
 _HIDDEN_OF_GLOBAL = ("sym_name", "sym_visibility", "constant", "type", "initial_value")

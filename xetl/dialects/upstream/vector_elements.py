@@ -7,6 +7,7 @@ have.  Source: MLIR, `vector` dialect.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from typing_extensions import Unpack
 from xdsl import irdl
@@ -29,12 +30,18 @@ from ..reduction_kinds import CombiningKindAttr
 from ..type_rules import like
 
 
-def _check_mask_type(type_: builtin.VectorType[Attribute], bounds: int) -> None:
-    fits = type_.element_type == builtin.i1 and type_.get_num_dims() == bounds
-    check(fits, "expected a vector of i1 of rank {}, found {}", bounds, type_)
+class _MaskOp(XetlOp, traits=[Pure()]):
+    """A mask by bounds."""
+
+    def verify_(self) -> None:
+        """Check that there is a bound for each dimension."""
+        op: Any = self
+        type_, rank = op.result.type, len(op.bounds)
+        fits = type_.element_type == builtin.i1 and type_.get_num_dims() == rank
+        check(fits, "expected a vector of i1 of rank {}, found {}", rank, type_)
 
 
-class CreateMaskOp(XetlOp, name="vector.create_mask", traits=[Pure()]):
+class CreateMaskOp(_MaskOp, name="vector.create_mask"):
     """True where each coordinate is below its bound; bounds may be out of range."""
 
     bounds = irdl.var_operand_def(builtin.IndexType)
@@ -42,12 +49,8 @@ class CreateMaskOp(XetlOp, name="vector.create_mask", traits=[Pure()]):
 
     assembly_format = "$bounds attr-dict `:` type($result)"
 
-    def verify_(self) -> None:
-        """Check that there is a bound for each dimension."""
-        _check_mask_type(self.result.type, len(self.bounds))
 
-
-class ConstantMaskOp(XetlOp, name="vector.constant_mask", traits=[Pure()]):
+class ConstantMaskOp(_MaskOp, name="vector.constant_mask"):
     """True where each coordinate is below its constant bound."""
 
     mask_dim_sizes = irdl.prop_def(builtin.DenseArrayBase)
@@ -59,10 +62,6 @@ class ConstantMaskOp(XetlOp, name="vector.constant_mask", traits=[Pure()]):
     def bounds(self) -> tuple[int, ...]:
         """The bounds."""
         return ints_of(self.mask_dim_sizes)
-
-    def verify_(self) -> None:
-        """Check that there is a bound for each dimension."""
-        _check_mask_type(self.result.type, len(self.bounds))
 
 
 def _tuple(attribute: builtin.ArrayAttr[Attribute]) -> tuple[int, ...]:

@@ -28,6 +28,7 @@ from xetl.dialects.memref_layout import ENDLESS, memory_space_of, strides_of
 from xetl.dialects.upstream import arith, memref, vector
 from xetl.ir.builder import Builder
 from xetl.records import record
+from xetl.transforms.exchange import spread
 from xetl.transforms.legalize_vectors import shapes, transfers
 from xetl.transforms.rewriting import Rule, Values
 
@@ -258,7 +259,7 @@ def _offsets(b: Builder, window: Window) -> SSAValue:
         if window.shape[dim] == 1:
             continue
         places = shapes.places_along(b, window.shape, dim)
-        part = shapes.spread(b, _times(b, places, stride), matrix)
+        part = spread(b, _times(b, places, stride), matrix)
         total = part if total is None else b.insert(arith.AddiOp(total, part))
     zeros = VectorType(IndexType(), list(matrix))
     return b.constant(0, zeros) if total is None else total
@@ -379,7 +380,7 @@ def _transfer(b: Builder, op: transfers.Transfer, shape: tuple[int, ...]) -> Win
         first = b.insert(vector.BroadcastOp(op.indices[dim], places.type))
         places = b.insert(arith.AddiOp(first, places))
         inside = shapes.compared(b, "ult", places, layout.sizes[dim])
-        mask = b.conjunction(mask, shapes.spread(b, inside, matrix))
+        mask = b.conjunction(mask, spread(b, inside, matrix))
     strides = tuple(0 if dim is None else layout.strides[dim] for dim in dims)
     offset = offset_of(b, layout, op.indices)
     return Window(layout.memory, offset, shape, strides, mask)

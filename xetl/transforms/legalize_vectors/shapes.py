@@ -20,13 +20,9 @@ from xetl.dialects.base import Index, element_type, is_vector, shape_of, vector_
 from xetl.dialects.literals import make_splat
 from xetl.dialects.reduction_kinds import identity_of, operation_of, sums_run_in
 from xetl.dialects.upstream import arith, vector
-from xetl.dialects.xetile import (
-    TileBroadcastOp,
-    TileMmaOp,
-    TileReduceOp,
-    TileTransposeOp,
-)
+from xetl.dialects.xetile import TileMmaOp, TileReduceOp, TileTransposeOp
 from xetl.ir.builder import Builder
+from xetl.transforms.exchange import spread
 from xetl.transforms.rewriting import Rule, Values
 
 
@@ -102,16 +98,6 @@ def broadcasted(b: Builder, source: SSAValue, shape: Sequence[int]) -> SSAValue 
         return None
     matrix = spread(b, cast(b, source, matrix_shape(have)), matrix_shape(shape))
     return cast(b, matrix, shape)
-
-
-def spread(b: Builder, value: SSAValue, shape: tuple[int, int]) -> SSAValue:
-    """A row, a column or one element repeated to a matrix."""
-    pairs = zip(shape_of(value.type), shape)
-    dims = [dim for dim, (old, new) in enumerate(pairs) if old != new]
-    if not dims:
-        return value
-    full = VectorType(vector_type(value).element_type, list(shape))
-    return b.insert(TileBroadcastOp(value, full, broadcast_dims=dims))
 
 
 def transpose(b: Builder, op: vector.TransposeOp) -> Values | None:
