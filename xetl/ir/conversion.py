@@ -22,7 +22,6 @@ class Carried:
     """How control flow carries a value.
 
     Attributes:
-        types: of the new values.
         flatten: gives the new values that stand for a converted value of its kind.
         bind: says that new values of these types stand for an old value.
     """

@@ -214,7 +214,6 @@ class Found(NamedTuple):
     """An answer of `Executables`.
 
     Attributes:
-        loaded: the code.
         unchanged: says whether the captured globals are still what they were; None:
             there are none.
         positions: see `xetl.runtime.fingerprint.Fingerprint`.
@@ -234,8 +233,6 @@ class Prepared(NamedTuple):
 
     Attributes:
         wanted: what its arguments ask for.
-        place: where it runs.
-        found: the code.
     """
 
     wanted: Specialization

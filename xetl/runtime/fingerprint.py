@@ -81,7 +81,6 @@ class Base:
     """What is known before a kernel is compiled.
 
     Attributes:
-        function: the kernel.
         constants: its compile-time arguments.
         versions: our own code, and what the backend adds.
         params: a text for each parameter.

@@ -167,7 +167,6 @@ def answer(called: NativelyCalled, code: int, words: Sequence[int]) -> object:
     """Let native code answer the calls of an object.
 
     Args:
-        called: the object.
         code: the address of the code.
         words: of its table.
 

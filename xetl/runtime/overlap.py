@@ -63,7 +63,6 @@ def check_stored(
 
     Args:
         names: of the parameters, constants left out.
-        args: their values.
         stored: indices of the arrays that are written.
 
     Raises:

@@ -100,9 +100,7 @@ def find_place(
     """Where a launch with these arguments runs; None: on the host.
 
     Args:
-        backend: who runs it.
         queue: what the user gave, or None.
-        names: of ``args``, for errors.
         args: arrays and numbers, constants left out.
 
     Raises:
@@ -150,10 +148,8 @@ def shortcut_entry(
     """The shortcut for calls with values of such kinds, at this place, if any.
 
     Args:
-        code: the kernel.
         values: one for each parameter.
         stored: which of them it writes.
-        place: see `find_place`.
         waits: whether the caller does.
     """
     if place is None:

@@ -93,7 +93,6 @@ class Shortcuts:
         """Put ``new`` in front, without an older one for the same calls.
 
         Args:
-            new: a call that succeeded.
             most: how many are kept.
         """
         _, known, records = self._latest[0]
@@ -185,7 +184,6 @@ def answer_calls(
     """Let native code answer the calls of an object that are like earlier ones.
 
     Args:
-        called: the object.
         known: earlier calls.
         slow: what does the others.
         grid: what the entries take before the arguments.
@@ -207,7 +205,6 @@ def shapes_key(values: Sequence[Any], kinds: Collection[type]) -> int:
     """A number that calls with other shapes of arrays hardly have, as native code has.
 
     Args:
-        values: of a call.
         kinds: the classes of arrays.
     """
     key = 0

@@ -42,7 +42,6 @@ class Specialization:
     """What a call asks for.
 
     Attributes:
-        signature: what to compile for.
         args: the runtime values, constants left out.
         names: of the parameters they belong to.
         key: equal for calls that can use the same code, and for no others.

@@ -117,7 +117,6 @@ def flat_entry(
 
     Args:
         fast: the entry that takes what is in them (`xetl.backend.Executable.fast`).
-        parameters: of the kernel.
         tuples: which of them are taken apart.
         values: of the parameters in the earlier call.
         given: how many arguments it had by position.
@@ -158,7 +157,6 @@ def places_of(names: Sequence[str], parameters: Parameters) -> list[tuple[int, s
 
     Args:
         names: such as ``Y`` or, of ``*rest``, ``rest[1]``.
-        parameters: of the kernel.
     """
     known = {each.name: i for i, each in enumerate(parameters.each) if not each.is_rest}
     for each in parameters.each:

@@ -50,7 +50,6 @@ def describe_tensor(tensor: Any, name: str) -> ArrayView:
     """Where the elements of a tensor are.
 
     Args:
-        tensor: of torch.
         name: what an error calls it.
 
     Raises:

@@ -33,7 +33,6 @@ class TileAccess(NamedTuple):
         matrix: its rows and columns.
         row: of the tile's first element; it may lie outside of the matrix.
         column: likewise.
-        shape: of the tile.
         line: of the user's file.
     """
 

@@ -169,8 +169,6 @@ class Ranked:
     """What is known of a kernel with some values of its constants.
 
     Attributes:
-        values: of the constants.
-        stats: of the code.
         milliseconds: expected of a launch; None: sizes or grid were not given.
     """
 

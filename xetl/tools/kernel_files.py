@@ -237,7 +237,6 @@ class Asked:
         kernel: of Python or of a text.
         signature: the signature string, empty if there is none.
         constants: compile-time values by name.
-        backend: its name.
         target: the machine, or None for the one launches use.
     """
 

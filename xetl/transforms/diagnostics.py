@@ -154,11 +154,7 @@ class DiagnosticKind:
 
 @record(frozen=True)
 class DiagnosticEmitter:
-    """Makes errors about the operations of one kernel.
-
-    Attributes:
-        kernel: the function.
-    """
+    """Makes errors about the operations of one kernel."""
 
     kernel: Operation
 

@@ -241,7 +241,6 @@ class SeenTile:
     """A tile in a debugger.
 
     Attributes:
-        shape: of the tile.
         offsets: where it lies in its matrix; of a scatter tile the indices.
         values: what a load gives now; None for a scatter tile.
     """

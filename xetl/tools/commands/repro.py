@@ -34,7 +34,6 @@ class Failure:
 
     Attributes:
         headline: the first line of the error.
-        text: all of it.
     """
 
     headline: str
@@ -63,7 +62,6 @@ def program(
     """The text of the file.
 
     Args:
-        file: where the kernel is.
         constants: ``NAME=VALUE`` as they were given.
     """
     source = file.read_text("utf-8")

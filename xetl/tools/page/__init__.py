@@ -53,9 +53,7 @@ class StageText:
     """A stage as text.
 
     Attributes:
-        name: of the stage.
         after: the pass before it; empty for what the backend makes of the last one.
-        lines: of the text.
         places: of each line, where in the user's files it comes from: the innermost
             first, then the calls it came through; empty where that is not known.
     """
@@ -74,7 +72,6 @@ class Product:
         place: the user's line.
         flops: operations, of which a multiply-add has two.
         loaded: bytes of the tiles that its loop loads for it.
-        dtype: of the operands.
     """
 
     place: Place

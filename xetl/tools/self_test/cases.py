@@ -26,7 +26,6 @@ class Case:
 
     Attributes:
         name: topic and what is special, such as ``block message f16``.
-        kernel: what is launched.
         grid: how many programs.
         arrays: makes the arguments anew; the same numbers each time.
         constants: compile-time arguments.

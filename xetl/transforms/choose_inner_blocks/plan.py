@@ -244,8 +244,6 @@ class Plan:
     """What a function becomes.
 
     Attributes:
-        function: that it is about.
-        ops: all its operations.
         chosen: the blocks each value has for its readers.
         forms: the blocks in which each operation works.
         tiles: the blocks in which memory is accessed.

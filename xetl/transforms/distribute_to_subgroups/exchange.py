@@ -41,7 +41,6 @@ class Slice:
 
     Attributes:
         at: where it begins in the new part.
-        size: of the block.
         source: the number of the old part.
         origin: where the block begins in the old part.
     """

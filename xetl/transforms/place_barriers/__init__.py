@@ -53,7 +53,6 @@ class Owners:
     """Who touches which element of a tile.
 
     Attributes:
-        shape: of the tile.
         layout: how it is spread.
         first_only: whether only the first owner of what is shared does it.
     """

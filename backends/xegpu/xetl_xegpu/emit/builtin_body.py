@@ -17,7 +17,6 @@ class Body:
 
     Attributes:
         builder: where the next instruction goes.
-        builtin: what the function is.
         room: words of the log.
     """
 

@@ -225,8 +225,6 @@ class _Numbers:
     """The operands of a product as numbers to compute with.
 
     Attributes:
-        body: of the function.
-        product: what it computes.
         flushes: whether subnormals of bf16 and tf32 count as zeros.
     """
 

@@ -122,12 +122,7 @@ def _handles(list_all: Any, *args: Any) -> list[int]:
 
 @dataclass(frozen=True)
 class OpenclDevice:
-    """A device of OpenCL.
-
-    Attributes:
-        library: of OpenCL.
-        handle: of the device.
-    """
+    """A device of OpenCL."""
 
     library: Any
     handle: int

@@ -72,8 +72,6 @@ class Device:
     Attributes:
         name: as SYCL filters it, ``opencl:cpu:0``.
         full_name: what its driver calls it.
-        driver: version of the driver.
-        target: what to compile for.
         is_gpu: whether options for GPUs apply.
         is_level_zero: whether its driver is Level Zero.
         reads_host: whether kernels may read and write the memory of the process.

@@ -37,7 +37,6 @@ class KernelFacts:
     """One kernel of a program.
 
     Attributes:
-        name: of the function.
         lanes: of a workgroup along x, y and z.
         surfaces: what must fit block messages for it to be launched.
         spirv: where its program is in the artifact.
@@ -79,7 +78,6 @@ class CodeFacts:
     Attributes:
         target: what it was compiled for.
         kernels: the most demanding first; the last one takes anything.
-        arguments: in order.
         stored: indices of the arrays that are written.
         loaded: indices of those of which more is done than to store tiles.
         slm_bytes: shared local memory of a workgroup.

@@ -26,7 +26,6 @@ class QueuePlace:
     """A queue, and what its device is.
 
     Attributes:
-        queue: a `dpctl.SyclQueue`.
         device: what is known about its device.
     """
 
@@ -46,7 +45,6 @@ def find_place(
 
     Args:
         queue: what the user gave: a `dpctl.SyclQueue`, a stream of torch, or None.
-        names: of ``args``, for errors.
 
     Raises:
         LaunchError: there is no device, or an array is in the memory of another one.

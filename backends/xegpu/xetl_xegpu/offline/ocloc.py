@@ -132,7 +132,6 @@ class Compiled:
     Attributes:
         kernels: what the compiler says of each, by name.
         assembly: text of each, by name.
-        log: what the compiler printed.
         binary: what a driver loads; it has code for that GPU alone.
     """
 
@@ -174,7 +173,6 @@ def refused(target: str, log: str, killer: int = 0) -> LaunchError:
     """The compiler would not have a module: our mistake, or a compiler too old.
 
     Args:
-        log: what it printed.
         killer: the signal that ended it, if above 0.
     """
     lines = [line for line in log.splitlines() if line.strip()]

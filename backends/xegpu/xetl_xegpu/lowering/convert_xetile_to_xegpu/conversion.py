@@ -98,7 +98,6 @@ class Emitter(Builder):
         Args:
             key: what it does; equal keys and operands give equal values.
             operands: all values it depends on.
-            make: makes it.
         """
         scope = self._outermost(operands)
         whole = (key, *operands)
@@ -200,10 +199,8 @@ class Converter:
     """The state of one kernel's conversion.
 
     Args:
-        kernel: what is converted.
         device: whose messages and products are used.
         plan: what was found out before anything is replaced.
-        rules: for types of operations.
         otherwise: for operations element by element.
         carried: how control flow carries a value.
     """

@@ -57,8 +57,6 @@ class Grid:
     """The fragments of a matrix, row by row.
 
     Attributes:
-        rows: of the matrix.
-        columns: of the matrix.
         spans: of rows, one for each row of fragments.
         groups: of columns, fragments side by side.
     """
@@ -172,7 +170,6 @@ class Fragments:
 
     Attributes:
         shape: of the vector, of any rank.
-        element: its element type.
         parts: the fragments, in the order of ``grid``.
     """
 
@@ -252,8 +249,6 @@ class View:
     """A memref: elements at ``start + sum(index * stride)``.
 
     Attributes:
-        start: of the first element.
-        element: type of the elements.
         sizes: of each dimension.
         strides: in elements.
         origin: what offsets of MLIR count from; the start of the memory.
@@ -272,7 +267,6 @@ class Matrix:
 
     Attributes:
         start: of its element (0, 0).
-        element: type of the elements.
         sizes: rows and columns.
         strides: from row to row and from column to column, in elements.
     """
@@ -298,7 +292,6 @@ class Scattered:
 
     Attributes:
         start: what offsets count from.
-        element: type of the elements.
         size: offsets from 0 to this exist; None: all do.
         stride: elements from one offset to the next.
         indices: the offsets.

@@ -33,8 +33,6 @@ class Line(NamedTuple):
     """Which elements a line has.
 
     Attributes:
-        row: of the first one.
-        column: of the first one.
         used: how many there are, 16 at most; lanes behind them hold anything.
         dim: 1 if they follow each other in a row, 0 if in a column.
     """

@@ -47,9 +47,6 @@ class Product:
     """A product that is being written down.
 
     Attributes:
-        a: its left side.
-        b: its right side.
-        grid: of the result.
         depth: columns of A.
         a_unsigned, b_unsigned: whether integers of the side have no sign.
         codes: formats of the floats that i8 are, see `xetl.devices`.

@@ -43,10 +43,7 @@ class Surface(NamedTuple):
     """A matrix that block messages may move, or lanes as messages would.
 
     Attributes:
-        start: of the matrix.
         element: as it is stored.
-        rows: of the matrix.
-        columns: of the matrix.
         pitch: elements from a row to the next.
         exists: whether there is such a matrix; None: surely.
         step: elements from a column to the next; messages know 1 only.

@@ -48,7 +48,6 @@ class Meeting:
 
     Attributes:
         op: the arrival or the wait at which they meet.
-        number: of the barrier.
         is_waited_for: whether any of them waits, there or later.
         guards: what is so of those that come.
         slot: which barrier of the workgroup it is, if gathered.
@@ -86,7 +85,6 @@ def find_meetings(
 
     Args:
         met: the operations at which subgroups meet, in their order.
-        numbers: of the barriers.
         partings: branches and loops that subgroups take differently.
     """
     differ = set(partings)

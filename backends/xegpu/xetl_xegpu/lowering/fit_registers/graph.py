@@ -77,7 +77,6 @@ class Graph:
     its place among all that touches memory.
 
     Attributes:
-        ops: in order.
         needs: for each, the numbers of those that must stand before it.
         reads: for each, what it reads, as registers (`Registers.root_of`).
         makes: for each, the registers of its results.
