@@ -152,7 +152,7 @@ PARTS = [
 
 
 @ALL
-@pytest.mark.parametrize("shape,rows,columns,subgroups", PARTS)
+@pytest.mark.parametrize(("shape", "rows", "columns", "subgroups"), PARTS)
 def test_a_part_of_what_subgroups_share(
     shape: tuple[int, int],
     rows: tuple[int, int, int],
@@ -184,7 +184,8 @@ def test_parts_of_rows_stay_with_their_subgroup() -> None:
 
     signature = "f32[M,N] f32[M,N]"
     text = halves.ir("distribute-to-subgroups", signature, target="pvc")
-    assert "memref.alloc" not in text and "gpu.barrier" not in text
+    assert "memref.alloc" not in text
+    assert "gpu.barrier" not in text
 
 
 @ALL

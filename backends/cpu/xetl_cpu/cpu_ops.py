@@ -28,8 +28,8 @@ class HiddenOp(XetlOp, name="cpu.hidden", traits=[Pure()]):
     chosen: what is computed of denormal numbers there takes 20 times as long.
     """
 
-    number = operand_def(IndexType)
-    result = result_def(like("number"))
+    number = irdl.operand_def(builtin.IndexType)
+    result = irdl.result_def(like("number"))
 
 
 class CompareAndSwapOp(XetlOp, name="cpu.compare_and_swap", traits=READS_AND_WRITES):

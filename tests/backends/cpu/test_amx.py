@@ -160,6 +160,19 @@ def test_rows_of_a_lie_well_for_the_first_cache(amx, k, dtype):
             assert (amx.total()["tileloaddt1"] > 0) == (skip == 0)
 
 
+def test_copied_rows_of_a_are_as_near_as_they_may_be():
+    """An odd number of lines of what is copied, not of the most that may be."""
+    a, b = np.zeros((64, 512), BF16), np.zeros((512, 320), BF16)
+    c = np.zeros((64, 320), np.float32)
+    tiles = {**TILES, "BN": 320}
+    text = gemm.ir("loops", a, b, c, **tiles, target="amx")
+    copy = r"memref.reinterpret_cast %\w+ to offset: \[0\], sizes: \[\d+, \d+\], "
+    assert (
+        len(re.findall(copy + r"strides: \[%\w+, 1\] : memref<\d+x\d+xbf16>", text))
+        == 1
+    )
+
+
 def test_loads_and_stores_of_a_product(amx):
     """A step is four loads and four products; C leaves for each 1,024 bytes of k."""
     rng = np.random.default_rng(0)

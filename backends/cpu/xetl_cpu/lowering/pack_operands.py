@@ -48,6 +48,7 @@ from xetl.records import record
 from xetl.transforms.cse import merge_equal
 from xetl.transforms.diagnostics import remark
 from xetl_cpu.dialect import BrgemmTileOp, ThreadCountOp, element_attribute, pack
+from xetl_cpu.lowering.loops.factors import copied_row
 from xetl_cpu.lowering.loops.state import Matrix, matrix_of, reinterpret, static_strides
 from xetl_cpu.lowering.packing.panels import (
     Packing,
@@ -60,7 +61,7 @@ from xetl_cpu.lowering.packing.panels import (
 )
 from xetl_cpu.lowering.packing.plans import is_written, plan_or_say_why
 from xetl_cpu.lowering.tiles import tile_sizes
-from xetl_cpu.machine import LINE, Machine
+from xetl_cpu.machine import Machine
 from xetl_cpu.microkernels.blocking import Blocking
 from xetl_cpu.targets import find_target
 
@@ -260,7 +261,7 @@ def _reserve_rows(
     if matrix.is_contiguous():
         return None
     remark(op, "packing", "a is copied once, row by row, before the programs run")
-    stride = _odd_lines(matrix.cols, blocking, build)
+    stride = copied_row(build, blocking, matrix.cols)
     count = build.index(build.times(matrix.rows, stride))
     type_ = MemRefType(element_attribute(blocking.compute), [DYNAMIC_INDEX])
     buffer = build.insert(memref.AllocOp([count], (), type_))
@@ -269,13 +270,6 @@ def _reserve_rows(
     whole = reinterpret(build, buffer, 0, sizes, (stride, 1))
     new = _on_copy(op, init, whole, (*sizes, stride))
     return _RowCopy(new, matrix, buffer, stride)
-
-
-def _odd_lines(cols: Index, blocking: Blocking, build: Builder) -> Index:
-    """Elements of a row that is an odd number of cache lines, see `copied_row`."""
-    line = LINE // blocking.compute_bytes
-    pairs = build.ceil_divided(build.plus(cols, line), 2 * line)
-    return build.plus(build.times(pairs, 2 * line), line)
 
 
 def _may_copy(

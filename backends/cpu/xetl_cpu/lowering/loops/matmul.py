@@ -28,7 +28,7 @@ from xetl_cpu.dialect import (
     pack,
 )
 from xetl_cpu.lowering.loops.direct_stores import take_store
-from xetl_cpu.lowering.loops.factors import factor_of, may_stay
+from xetl_cpu.lowering.loops.factors import copied_row, factor_of, may_stay, suits_tiles
 from xetl_cpu.lowering.loops.few_panels import of_few_panels
 from xetl_cpu.lowering.loops.kept_copies import Trip, trip_of
 from xetl_cpu.lowering.loops.plain_products import (
@@ -46,7 +46,6 @@ from xetl_cpu.lowering.loops.state import (
     view_of,
 )
 from xetl_cpu.lowering.loops.stores import write
-from xetl_cpu.machine import LINE
 from xetl_cpu.microkernels.blocking import Blocking
 
 _PANELS_IN_PLACE = 8
@@ -428,47 +427,27 @@ class _Chunk(_Product):
         if blocking.uses_tiles:
             most = _PANELS_IN_PLACE * blocking.nr
             few = build.compare("sle", self._columns(), most)
-            lies_well = build.both(*self._suits_tiles())
+            start = build.plus(a.col, self.at)
+            lies_well = suits_tiles(build, a.matrix.memref, start, blocking)
             facts.append(build.insert(arith.OriOp(few, lies_well)))
         return build.both(*facts)
 
-    def _suits_tiles(self) -> list[SSAValue]:
-        """Whether rows of A begin on lines, an odd number of lines apart.
-
-        Rows of tiles share the sets of L1 otherwise, or lie across lines: measured on
-        silicon, 63 to 72 % and 36 to 51 % of the peak, where 84 are possible.
-        """
-        a, build, size = self.a, self.build, self.blocking.compute_bytes
-        base = a.matrix.memref
-        start, (row_step, _) = view_of(base, build)
-        address = build.insert(memref.ExtractAlignedPointerAsIndexOp(base))
-        first = build.plus(build.plus(start, a.col), self.at)
-        address = build.plus(address, build.times(first, size))
-        distance = build.times(row_step, size)
-        return [
-            build.compare("eq", build.remainder(distance, 2 * LINE), LINE),
-            build.compare("eq", build.remainder(address, LINE), 0),
-        ]
-
     def _copy_a(self, build: Builder) -> list[SSAValue]:
         a, blocking = self.a, self.blocking
-        most = self.most if isinstance(self.most, int) else blocking.all_at_once
-        room = row = blocking.copied_row(most)
-        stride: Index = row
-        if self.is_own is not None and most is not self.most:
-            # What the program packs is of another length: rows as near as they may be.
-            own = blocking.copied_row(blocking.chunk)
-            room, stride = max(own, row), build.select(self.is_own, own, row)
-        to = self._scratch(blocking.rows_padded, room)
-        if not isinstance(stride, int):
+        most = [blocking.chunk, blocking.all_at_once]
+        if isinstance(self.most, int):
+            most = [self.most]
+        room = max(map(blocking.copied_row, most))
+        to, stride = self._scratch(blocking.rows_padded, room), build.index(room)
+        if blocking.uses_tiles or len(most) > 1:  # rows as near as they may be
+            stride = copied_row(build, blocking, self.length)
             to = reinterpret(build, to, 0, (blocking.rows_padded, room), (stride, 1))
         extents = (self._padded_rows(build), self._padded_length(build))
         k0 = build.plus(a.col, self.at)
         numbers = (a.row, k0, a.rows, self._valid(a.cols), *extents)
         if self.trip is not None:
-            build = self.trip.where_new(build, self.extents[1], self.most)
-        place = (to, 0, build.index(stride))
-        pack(build, "a", blocking, a.matrix.memref, numbers, *place)
+            build = self.trip.where_new(build, extents[1], self.most)
+        pack(build, "a", blocking, a.matrix.memref, numbers, to, 0, stride)
         return [to, self.build.index(0), self.build.index(0)]
 
     def _valid(self, extent: Index) -> Index:
