@@ -279,14 +279,15 @@ class _Chunk(_Product):
         meet it, whatever the width of the task that A is copied for: some columns
         after the others.
         """
-        place, most = self._place_of_a(), self._columns_at_once()
+        most = self._columns_at_once()
         if most is None:
-            self._multiply_columns(place)
+            self._multiply_columns(self._panels(), self._place_of_a())
             return
+        place = self._place_of_a()
         loop = self.build.for_loop(0, self.extents[2], most)
         inner = Builder.at_end(loop.body.block)
         some = self._columns_from(inner, loop.body.block.args[0], most)
-        some._multiply_columns(place)
+        some._multiply_columns(some._panels(), place)
         inner.add(scf.YieldOp())
 
     def _columns_at_once(self) -> Index | None:
@@ -317,10 +318,11 @@ class _Chunk(_Product):
         result = replace(self.result, memref=base)
         return replace(self, build=build, b=b, to=to, extents=extents, result=result)
 
-    def _multiply_columns(self, place: Sequence[SSAValue]) -> None:
-        """The block GEMM of panels; ``place``: where A is."""
+    def _multiply_columns(
+        self, panels: Sequence[SSAValue], place: Sequence[SSAValue]
+    ) -> None:
+        """The block GEMM of ``panels`` of B; ``place``: where A is."""
         build, (rows, _, cols) = self.build, self.extents
-        panels = self._panels()
         extents = map(build.index, (rows, self._padded_length(build)))
         blocks = build.index(build.ceil_divided(cols, self.blocking.nr))
         gemm = BlockGemmOp(
