@@ -182,3 +182,15 @@ def test_rows_of_windows_are_whole_tiles(stride: Any, result: Any) -> None:
     first, end = np.lib.array_utils.byte_bounds(memory)
     assert first <= low
     assert high <= end
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("stride", [(1, 1), (2, 2), (3, 1)])
+@pytest.mark.parametrize("how", [((1, 1), (1, 1)), ((0, 0), (1, 1)), ((2, 1), (1, 2))])
+def test_layers_of_few_pixels(dtype: Any, stride: Any, how: Any) -> None:
+    """What a tap sees is copied row by row, or all rows at once if they are alike."""
+    x, weight = normal(2, 5, 6, 9).to(dtype), normal(128, 5, 3, 3).to(dtype)
+    out = ops.conv2d(x, weight, None, stride, *how)
+    exact = torch.conv2d(x.double(), weight.double(), None, stride, *how)
+    assert 2 * exact[0, 0].numel() <= 128
+    close(out, exact.to(dtype), BOUNDS[dtype])

@@ -14,7 +14,7 @@ from xetl.ops.calling.declarations import Operand, Step, temporary
 from xetl.ops.calling.operands import Numbers
 from xetl.ops.calling.views import size_of, width_of
 from xetl.ops.convolution.geometry import Geometry
-from xetl.ops.convolution.kernels import columns
+from xetl.ops.convolution.kernels import columns, columns_by_rows
 from xetl.ops.convolution.plans import copy_matrices
 from xetl.ops.products.product_steps import Seen, each_row, multiply
 
@@ -56,13 +56,15 @@ def _columns_of(x: Operand, g: Geometry) -> tuple[Step, Seen]:
     images, channels, height, width = x.shape
     taps, pixels = size_of(g.taps), size_of(g.result)
     found = temporary((channels, taps, images, pixels), x.dtype)
-    tile = _CHANNELS, min(_PIXELS, width_of(pixels))
-    grid = cdiv(pixels, tile[1]), taps, images * cdiv(channels, tile[0])
-    numbers = height, width, g.result[1], *g.first
     is_alike = g.stride == (1, 1) and g.result[1] == width
-    how = *numbers, g.stride, g.dilation, g.taps, is_alike, *tile
-    views = _as((images, channels, -1)), itself
-    launch = Launch(columns, views, (), grid, how)
+    extent = pixels if is_alike else g.result[1]
+    tile = _CHANNELS, min(_PIXELS, width_of(extent))
+    grid = cdiv(extent, tile[1]), taps, images * cdiv(channels, tile[0])
+    numbers, how = (height, width, *g.first), (g.dilation, g.taps, *tile)
+    seen, to = _as((images, channels, -1)), _as((channels, taps, images, *g.result))
+    launch = Launch(columns_by_rows, (seen, to), (), grid, (*numbers, g.stride, *how))
+    if is_alike:
+        launch = Launch(columns, (seen, itself), (), grid, (*numbers, *how))
     return Step(launch, (x, found)), Seen(found, _as((channels * taps, -1)))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from xetl import xetile
 from xetl.ops.matrices import put, take
-from xetl.xetile import Array, cdiv, constexpr, i32
+from xetl.xetile import Array, cdiv, constexpr
 
 
 @xetile.kernel
@@ -317,50 +317,75 @@ def columns(
     out: Array,
     height: int,
     width: int,
-    across: int,
     above: int,
     before: int,
-    STRIDES: constexpr,
     DILATION: constexpr,
     TAPS: constexpr,
-    IS_ALIKE: constexpr,
     PART: constexpr,
     WIDTH: constexpr,
 ) -> None:
     """``out[c, tap, image]``: the pixels of a channel that a tap sees.
 
+    Rows of the input and of the result are equally long, and the strides 1: neighbours
+    are neighbours in both.
+
     Args:
         x: (images, channels, pixels).
         out: (channels, taps, images, pixels of the result).
         height: rows of the input.
-        width: its columns.
-        across: columns of the result.
+        width: its columns, and those of the result.
         above: rows of zeros that the input begins with.
         before: columns of zeros likewise.
-        STRIDES: rows and columns between two windows.
         DILATION: rows and columns between two taps.
         TAPS: rows and columns of the kernel of the convolution.
-        IS_ALIKE: whether rows of the input and of the result are equally long, and the
-            strides 1: then neighbours are neighbours in both.
         PART: channels of a program.
         WIDTH: pixels of a program.
     """
     first, tap = xetile.program_id(0) * WIDTH, xetile.program_id(1)
     image, c = xetile.program_id(2) % x.shape[0], xetile.program_id(2) // x.shape[0]
-    down, right = tap // TAPS[1] * DILATION[0], tap % TAPS[1] * DILATION[1]
+    down = tap // TAPS[1] * DILATION[0] - above
+    right = tap % TAPS[1] * DILATION[1] - before
     pixel = first + xetile.arange(WIDTH)
-    i = pixel // across * STRIDES[0] + (down - above)
-    j = pixel % across * STRIDES[1] + (right - before)
+    i, j = pixel // width + down, pixel % width + right
     inside = (i >= 0) & (i < height) & (j >= 0) & (j < width)
-    # -1 is no pixel, which reads as 0.
-    at = xetile.where(inside, i * width + j, -1).to(i32)
     for each in range(c * PART, min((c + 1) * PART, x.shape[1])):
-        if IS_ALIKE:
-            v = x[image, each][pixel + ((down - above) * width + right - before)]
-            v = xetile.where(inside, v, 0.0)
-        else:
-            v = x[image, each][at]
-        put(v, out[each, tap, image], [first])
+        v = x[image, each][pixel + (down * width + right)]
+        put(xetile.where(inside, v, 0.0), out[each, tap, image], [first])
+
+
+@xetile.kernel
+def columns_by_rows(
+    x: Array,
+    out: Array,
+    height: int,
+    width: int,
+    above: int,
+    before: int,
+    STRIDES: constexpr,
+    DILATION: constexpr,
+    TAPS: constexpr,
+    PART: constexpr,
+    WIDTH: constexpr,
+) -> None:
+    """The same of any rows, one after the other: what is not named is as of `columns`.
+
+    Args:
+        out: (channels, taps, images, rows of the result, columns).
+        STRIDES: rows and columns between two windows.
+        WIDTH: columns of a program.
+    """
+    first, tap = xetile.program_id(0) * WIDTH, xetile.program_id(1)
+    image, c = xetile.program_id(2) % x.shape[0], xetile.program_id(2) // x.shape[0]
+    down = tap // TAPS[1] * DILATION[0] - above
+    right = tap % TAPS[1] * DILATION[1] - before
+    j = xetile.arange(WIDTH) * STRIDES[1] + (first * STRIDES[1] + right)
+    seen = (j >= 0) & (j < width)
+    for each in range(c * PART, min((c + 1) * PART, x.shape[1])):
+        for row in range(out.shape[3]):
+            i = row * STRIDES[0] + down
+            v = x[image, each][i * width + j]
+            v = xetile.where(seen & (i >= 0) & (i < height), v, 0.0)
+            put(v[None, :], out[each, tap, image], [row, first])
 
 
 @xetile.kernel
