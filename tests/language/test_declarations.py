@@ -19,7 +19,7 @@ from xetl.language.values import Vector
 from xetl.transforms.diagnostics import positions_of
 
 FOLDER = Path(ops.__file__).parent
-OF_COMPOSITES = {"interleave_rows", "slice_matrix"}
+OF_COMPOSITES = {"interleave_rows", "scan_by", "slice_matrix"}
 """Operations that only those made of others use."""
 GROUPS = sorted(path.stem for path in FOLDER.glob("[a-z]*.py"))
 

@@ -151,4 +151,4 @@ def wrong_vector_indices(X: "f32 2"):
 
 def wrong_vector_step(X: "f32 2"):
     v = xetile.zeros((4, 4), f32)
-    w = v[::2]  # ERROR: X0407 a vector cannot be indexed with `[::2]`
+    w = v[::-1]  # ERROR: X0407 a vector cannot be indexed with `[::-1]`
