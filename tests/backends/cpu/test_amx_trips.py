@@ -111,6 +111,20 @@ def added(A, B, bias, C, BM: constexpr, BN: constexpr):
     xetile.store_tile(acc.to(C.dtype), xetile.init_tile(C, [m, n], (BM, BN)))
 
 
+@pytest.mark.parametrize(
+    "shape", [(37, 1536, 1120), (64, 1536, 2018), (15, 1675, 2272)]
+)
+def test_a_long_k_is_copied_in_each_trip(amx, shape):
+    """Few rows pack B themselves, in chunks of k of which A's copy holds one."""
+    (m, k, n), rng = shape, np.random.default_rng(0)
+    a, b, bias = some(rng, BF16, m, k), some(rng, BF16, k, n), some(rng, "f4", n)
+    c = np.zeros((m, n), np.float32)
+    with amx.counting():
+        added[1, -(-n // 32)](a, b, bias, c, 64, 32)
+    assert amx.errors() == []
+    assert np.array_equal(c, a.astype("f4") @ b.astype("f4") + bias)
+
+
 @pytest.mark.parametrize("width", [64, 256])
 def test_sums_stand_in_rows_an_odd_number_of_lines_apart(width):
     a = np.zeros((64, 64), BF16)

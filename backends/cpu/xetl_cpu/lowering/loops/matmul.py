@@ -448,7 +448,7 @@ class _Chunk(_Product):
         k0 = build.plus(a.col, self.at)
         numbers = (a.row, k0, a.rows, self._valid(a.cols), *extents)
         if self.trip is not None:
-            build = self.trip.where_new(build, extents[1], self.most)
+            build = self.trip.where_new(build, self.extents[1], self.most)
         pack(build, "a", blocking, a.matrix.memref, numbers, to, 0, stride)
         return [to, self.build.index(0), self.build.index(0)]
 
