@@ -209,6 +209,10 @@ class LoadMatrixOp(_MatrixOp, name="xegpu.load_matrix", traits=[MemoryReadEffect
         "type($value)"
     )
 
+    def verify_(self) -> None:
+        """Check offsets and block."""
+        self.verify_block(self.value.type)
+
 
 class StoreMatrixOp(_MatrixOp, name="xegpu.store_matrix", traits=[MemoryWriteEffect()]):
     """Write a block of a matrix in shared memory."""
@@ -222,3 +226,7 @@ class StoreMatrixOp(_MatrixOp, name="xegpu.store_matrix", traits=[MemoryWriteEff
         f"$value `,` {_MATRIX} prop-dict attr-dict `:` "
         "types($value, $mem_desc, $offsets)"
     )
+
+    def verify_(self) -> None:
+        """Check offsets and block."""
+        self.verify_block(self.value.type)
