@@ -150,9 +150,7 @@ def has_whole_blocks(op: Slice, block: Block) -> bool:
 def _step(op: Slice, dim: int) -> int:
     """The largest extent that divides the part, where it is, and the whole."""
     whole, part = (vector_type(v).get_shape() for v in whole_and_part(op))
-    if isinstance(op, vector.ExtractStridedSliceOp) and op.strides[dim : dim + 1] > (
-        1,
-    ):
+    if _stride(op, dim) != 1:
         return 1
     return gcd(_offset(op, dim), part[dim], whole[dim])
 
@@ -160,6 +158,12 @@ def _step(op: Slice, dim: int) -> int:
 def _is_all(op: Slice, dim: int) -> bool:
     whole, part = (vector_type(v).get_shape() for v in whole_and_part(op))
     return whole[dim] == part[dim]
+
+
+def _stride(op: Slice, dim: int) -> int:
+    if isinstance(op, vector.InsertStridedSliceOp):
+        return 1
+    return op.strides[dim] if dim < len(op.strides) else 1
 
 
 def _offset(op: Slice, dim: int) -> int:

@@ -56,29 +56,24 @@ class Exchange:
         cast = vector.ShapeCastOp(line, VectorType(IndexType(), shape))
         return self._build.insert(cast)
 
-    def store(self, build: Builder, *parts: SSAValue) -> None:
-        """Matrices side by side, and a barrier."""
-        column = 0
-        for part in parts:
-            shape = shape_of(part.type)
-            build.add(xetile.StoreTileOp(part, self._tile(build, shape, column)))
-            column += shape[1]
+    def store(self, build: Builder, value: SSAValue) -> None:
+        """As the first rows and columns, and a barrier."""
+        tile = self._tile(build, shape_of(value.type))
+        build.add(xetile.StoreTileOp(value, tile))
         build.add(gpu.BarrierOp())
 
     def load(self, build: Builder, shape: Sequence[int]) -> SSAValue:
         """The first rows and columns, and a barrier."""
-        found = build.insert(xetile.LoadTileOp(self._tile(build, shape, 0)))
+        found = build.insert(xetile.LoadTileOp(self._tile(build, shape)))
         build.add(gpu.BarrierOp())
         return found
 
-    def gather(
-        self, build: Builder, *places: tuple[SSAValue, SSAValue]
-    ) -> list[SSAValue]:
-        """For each of the places the elements there, and a barrier.
+    def gather(self, build: Builder, place: tuple[SSAValue, SSAValue]) -> SSAValue:
+        """The elements at a place, and a barrier.
 
         A place is a column of indices of rows, and a row of those of columns.
         """
-        found = [self._gathered(build, *place) for place in places]
+        found = self._gathered(build, *place)
         build.add(gpu.BarrierOp())
         return found
 
@@ -98,10 +93,10 @@ class Exchange:
         everything = build.constant(1, VectorType(i1, shape))
         return build.insert(xetile.LoadGatherOp(tile, everything))
 
-    def _tile(self, build: Builder, shape: Sequence[int], column: int) -> SSAValue:
+    def _tile(self, build: Builder, shape: Sequence[int]) -> SSAValue:
         encoding = xetile.TileAttr(memory_space=SHARED)
         type_ = xetile.TileType(tuple(shape), self.element, encoding)
-        place = [self._first_row, column]
+        place = [self._first_row, 0]
         return build.insert(xetile.InitTileOp(self._memory, place, type_))
 
 

@@ -93,5 +93,5 @@ def _moved(
     if vector_type(value).element_type == i1:
         value = build.insert(arith.ExtuiOp(value, VectorType(i8, memory.shape)))
     memory.store(build, value)
-    (found,) = memory.gather(build, places)
+    found = memory.gather(build, places)
     return found if found.type == type_ else build.insert(arith.TrunciOp(found, type_))

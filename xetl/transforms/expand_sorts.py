@@ -100,7 +100,7 @@ class _Network:
         along = VectorType(IndexType(), shape_of(place.type))
         place = build.insert(arith.IndexCastOp(place, along))
         places = (self._others, place) if self.dim else (place, self._others)
-        (other,) = self.memory.gather(build, places)
+        other = self.memory.gather(build, places)
         run = self._everywhere(build, build.pure(arith.ShliOp, 2, merge))
         falls, is_upper = self._has(build, run), self._has(build, far)
         smaller = build.insert(arith.XoriOp(falls, is_upper))

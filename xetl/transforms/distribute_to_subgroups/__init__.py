@@ -99,7 +99,7 @@ _OF_TRAITS: dict[type[traits.ElementTrait], Rule] = {
     traits.Elementwise: rules.distribute_elementwise,
     traits.Reduces: rules.distribute_reduce,
     traits.Repeats: rules.distribute_broadcast,
-    traits.Scans: rules.distribute_scan,
+    traits.Scans: rules.distribute_lines,
     traits.Transposes: rules.distribute_transpose,
     traits.AccessesTile: rules.access_tile,
 }

@@ -372,22 +372,11 @@ def distribute_lines(d: Distributor, op: Any) -> None:
     if any(layout.sg_data[dim] != result[dim] for dim in dims):
         compute_by_all(d, op)
         return
-    wanted, type_ = (
-        with_data(layout, dims, [source[dim] for dim in dims]),
-        d.part_type(op.result),
-    )
+    wanted = with_data(layout, dims, [source[dim] for dim in dims])
+    type_ = d.part_type(op.result)
     operands = [d.parts(operand, wanted) for operand in op.operands]
     new = [rebuilt(op, list(parts), [type_]) for parts in zip(*operands)]
     for each in new:
         if isinstance(each, vector.ExtractStridedSliceOp):
             each.size_list = int_array(layout.sg_data)
     d.give(op.result, [d.team.insert(each) for each in new], layout)
-
-
-def distribute_scan(d: Distributor, op: xetile.TileScanOp) -> None:
-    """Along lines that a subgroup has in one part; others need the whole value."""
-    extent = matrix_shape(op.source)[op.dim]
-    if d.layout(op.result).sg_data[op.dim] == extent:
-        distribute_elementwise(d, op)
-    else:
-        compute_by_all(d, op)
