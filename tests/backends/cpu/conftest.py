@@ -17,6 +17,14 @@ def amx(emulated_amx: Emulator) -> Emulator:  # noqa: F811 - the fixture of this
     return emulated_amx
 
 
+@pytest.fixture
+def amx_target() -> Iterator[None]:
+    """Launches compile for `amx`, anew in each test, whatever this machine has."""
+    config.target, config.cache = "amx", False
+    yield
+    del config.target, config.cache
+
+
 @pytest.fixture(params=["host", "avx2"])
 def target(request: pytest.FixtureRequest) -> Iterator[str]:
     """Launches compile for this target, and compile anew in each test run."""

@@ -12,7 +12,6 @@ from tests.native.amx_traps import tile_instructions, trapping
 from xetl import load_mlir, xetile
 from xetl.errors import LaunchError
 from xetl.ops import prepack
-from xetl.settings import config
 from xetl.xetile import constexpr
 from xetl_cpu.build import assemble, assembly
 from xetl_cpu.targets import find_target
@@ -21,11 +20,7 @@ BF16 = ml_dtypes.bfloat16
 TILES = {"BM": 64, "BN": 64, "BK": 32}
 
 
-@pytest.fixture(autouse=True)
-def _tiles():
-    config.target, config.cache = "amx", False
-    yield
-    del config.target, config.cache
+pytestmark = pytest.mark.usefixtures("amx_target")
 
 
 @xetile.kernel

@@ -9,16 +9,11 @@ import pytest
 
 from xetl import ops, xetile
 from xetl.ops.attention.kernel import attention
-from xetl.settings import config
 
 BF16: Any = ml_dtypes.bfloat16
 
 
-@pytest.fixture(autouse=True)
-def _tiles():
-    config.target, config.cache = "amx", False
-    yield
-    del config.target, config.cache
+pytestmark = pytest.mark.usefixtures("amx_target")
 
 
 @pytest.mark.parametrize("dim", [64, 80])

@@ -9,18 +9,13 @@ import pytest
 
 from xetl import xetile
 from xetl.ops import prepack
-from xetl.settings import config
 from xetl.xetile import constexpr
 from xetl_cpu.targets import find_target
 
 BF16: Any = ml_dtypes.bfloat16
 
 
-@pytest.fixture(autouse=True)
-def _tiles():
-    config.target, config.cache = "amx", False
-    yield
-    del config.target, config.cache
+pytestmark = pytest.mark.usefixtures("amx_target")
 
 
 @xetile.kernel
