@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tests.campaign.edges import Edges
+from tests.campaign.parts import Parts
 from tests.campaign.values import ALL_FLOATS, EXTENTS, FLOATS, INTEGERS, Value
 
 MODES = ("one", "programs", "one", "subgroups", "one", "programs")
@@ -25,12 +25,15 @@ STATEMENTS = [
     *(["nested", "prefetch", "gemm"] * 2),
     *("far", "scalars", "carries"),
     *(["collective", "neighbours"] * 2),
+    *(["sliced"] * 4),
+    *(["woven", "signed", "bits", "combined"] * 2),
+    *("scalar_of", "seen_as", "extreme", "binned"),
 ]
 CONTROL = ("loop", "branch", "repeat")
 
 
 @dataclass
-class Generator(Edges):
+class Generator(Parts):
     """Writes one kernel; here are its control flow and its frame."""
 
     extents: Sequence[int] = EXTENTS
