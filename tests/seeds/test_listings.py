@@ -45,6 +45,18 @@ def test_seed_003(number):
     assert np.array_equal(c.astype(np.float32), sums.astype(BF16).astype(np.float32))
 
 
+@pytest.mark.parametrize("number", range(3, 8))
+def test_seed_003_is_one_product(number):
+    """Its loops over blocks, and its tasks, are those of a product of matrices."""
+    kernel = load_mlir(listing(f"amx_configuration_{number}"))["entry"]
+    report = str(kernel.explain(backend="cpu", target="amx"))
+    assert "a is computed once, before the programs run" in report
+    assert "b is computed once, before the programs run" in report
+    assert "the loop over k is one batch-reduce GEMM" in report
+    assert "programs run as one, with a larger tile" in report
+    assert kernel.ir("loops", backend="cpu", target="amx").count("xsmm.block_gemm") == 1
+
+
 @pytest.mark.parametrize("number", [4, 6, 7])
 def test_seed_003_on_tiles(number):
     """Tiles are set up once for a thread, whatever the text says of them."""

@@ -20,6 +20,9 @@ ALIAS_GROUPS = "xetile.alias_groups"
 TEXT = "xetile.text"
 """A kernel that a user wrote as text: any form of any operation may occur."""
 
+PARALLEL = "xetile.parallel"
+"""Of a loop of a text: no trip needs another one, so they may run in any order."""
+
 STORED = "xetl.stored"
 """Which array arguments a function writes that runs a whole launch: its grid is the
 last three arguments."""

@@ -34,12 +34,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
-from xdsl.dialects.builtin import IndexType, MemRefType, ModuleOp, VectorType
+from xdsl.dialects.builtin import IndexType, MemRefType, ModuleOp, UnitAttr, VectorType
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import VerifyException
 
 from xetl.dialects import base, xsmm
+from xetl.dialects.kernel_attributes import PARALLEL
 from xetl.dialects.literals import with_type
 from xetl.dialects.memref_layout import strides_of
 from xetl.dialects.upstream import arith, cf, func, memref, scf, vector
@@ -226,6 +227,8 @@ def _nest(
     all_bounds = [[build.index(each) for each in bound] for bound in bounds]
     for counter, (lower, upper, step) in zip(list(body.args), all_bounds):
         loop = build.for_loop(lower, upper, step, inits)
+        if not inits:
+            loop.attributes[PARALLEL] = UnitAttr()
         loops.append(loop)
         own_counter, *inits = loop.body.block.args
         counter.replace_all_uses_with(own_counter)

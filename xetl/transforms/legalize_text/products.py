@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import (
     MemRefType,
     NoneAttr,
     StridedLayoutAttr,
+    UnitAttr,
     VectorType,
     f32,
     f64,
@@ -26,6 +27,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from xetl.dialects import xetile
 from xetl.dialects.base import Index, ints_of, memref_type, vector_type
+from xetl.dialects.kernel_attributes import PARALLEL
 from xetl.dialects.memref_layout import has_static_layout, strides_of
 from xetl.dialects.upstream import arith, linalg, memref, scf, vector
 from xetl.ir.builder import Builder
@@ -63,9 +65,16 @@ class Matrix:
     def tile(
         self, build: Builder, at: Sequence[SSAValue], shape: Sequence[int]
     ) -> SSAValue:
-        """The tile of ``shape`` at ``at``."""
+        """The tile of ``shape`` at ``at``, in the matrix around a box that has it."""
         type_ = xetile.TileType(list(shape), self.element)
-        init = xetile.InitTileOp(self.source, at, type_, self.given, self.strides)
+        source, box = self.source, self.source.owner
+        fits = all(
+            isinstance(s, int) and t and s % t == 0 for s, t in zip(self.sizes, shape)
+        )
+        if fits and isinstance(box, memref.SubviewOp) and _is_plain(box):
+            source = box.source
+            at = [build.index(build.plus(*pair)) for pair in zip(box.mixed_offsets, at)]
+        init = xetile.InitTileOp(source, at, type_, self.given, self.strides)
         return build.insert(init)
 
     def tile_shape(self, most: Sequence[int]) -> list[int]:
@@ -74,13 +83,24 @@ class Matrix:
         return [min(s, m) if isinstance(s, int) else m for s, m in sizes]
 
 
+def _is_plain(box: memref.SubviewOp) -> bool:
+    """Whether a box has neighbouring rows and columns of a matrix of known sizes."""
+    type_ = memref_type(box.source)
+    is_whole = type_.get_num_dims() == 2 and has_static_layout(type_)
+    return is_whole and [*box.mixed_strides] == [1, 1]
+
+
 def loops(
     build: Builder, sizes: Sequence[Index], shape: Sequence[int]
 ) -> tuple[Builder, list[SSAValue]]:
-    """Serial loops over tiles: a builder inside, and where the tile starts."""
+    """Loops over tiles, none over one: a builder inside, and where the tile starts."""
     at: list[SSAValue] = []
     for size, step in zip(sizes, shape):
+        if isinstance(size, int) and size <= step:
+            at.append(build.index(0))
+            continue
         loop = build.for_loop(0, size, step)
+        loop.attributes[PARALLEL] = UnitAttr()
         end = scf.YieldOp()
         loop.body.block.add_op(end)
         build = Builder.before(end)

@@ -183,7 +183,8 @@ class Window:
     @property
     def is_matrix(self) -> bool:
         """Whether a tile has just these elements."""
-        return self.mask is None and len(self.shape) in (1, 2)
+        is_flat = len(self.shape) > 0 and all(n == 1 for n in self.shape[:-2])
+        return self.mask is None and is_flat
 
 
 def _window(

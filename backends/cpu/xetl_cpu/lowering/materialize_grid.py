@@ -6,7 +6,16 @@ offset is a program's number times a constant" is something a pass can prove.
 Before: ``gpu.func @k(args) kernel { %x = gpu.block_id x ... }``
 After:  ``func.func @k(args, %gx, %gy, %gz) { scf.parallel (%x, %y, %z) {...} }``
 
-Left alone: functions that are not kernels.
+The outermost loops of a text whose trips are independent become axes of that loop, so
+that their trips are programs like others: `scf.forall`, `scf.parallel`, the tiles of
+`linalg.matmul`, and loops whose trips store tiles beside one another. Loops over a
+block of such trips join the loop over blocks: a task is as large as the plan wants.
+
+    scf.forall (%i) = (0) to (32) step (4) { scf.for %j = 0 to 4 { ... %i + %j ... } }
+    ->
+    scf.parallel (%x, %y, %z) ... to (32, 1, %gx * %gy * %gz) { ... %x ... }
+
+Left alone: functions that are not kernels; texts that use programs' numbers.
 """
 
 from __future__ import annotations
@@ -17,11 +26,15 @@ from xdsl.dialects.builtin import DenseArrayBase, FunctionType, IndexType, Modul
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from xetl.dialects.base import is_memref
-from xetl.dialects.kernel_attributes import STORED
+from xetl.analysis.affine import is_defined_outside, multiple_of
+from xetl.analysis.memory import is_dead, is_pure
+from xetl.dialects.base import Index, constant_index, is_memref
+from xetl.dialects.kernel_attributes import PARALLEL, STORED, TEXT
 from xetl.dialects.upstream import arith, func, gpu, scf
-from xetl.ir.builder import Pass, move_to_end
-from xetl_cpu.lowering.tiles import may_write, written_root
+from xetl.dialects.xetile import InitTileOp, LoadTileOp, StoreTileOp
+from xetl.ir.builder import Builder, Pass, move_before, move_to_end
+from xetl.records import record
+from xetl_cpu.lowering.tiles import may_alias, may_write, tile_root, written_root
 
 _AXES = ("x", "y", "z")
 
@@ -73,7 +86,149 @@ def _as_function(kernel: gpu.FuncOp) -> func.FuncOp:
     )
     function.location = kernel.location
     function.attributes[STORED] = DenseArrayBase.from_list(i64, _stored(function))
+    if TEXT in kernel.attributes:
+        _spread_trips(loop, grid)
     return function
+
+
+@record()
+class _Axis:
+    """Of programs: the counter of the trips that they are, from where, to where."""
+
+    counter: SSAValue
+    lower: Index
+    upper: Index
+    step: Index
+
+
+def _spread_trips(programs: scf.ParallelOp, grid: Sequence[SSAValue]) -> None:
+    """Make programs of the independent trips of outermost loops."""
+    body, build = programs.body.block, Builder.before(programs)
+    numbered = any(number.first_use for number in body.args)
+    if numbered or any(len([*size.uses]) > 1 for size in grid):
+        return
+    for op in [*programs.walk(reverse=True)]:
+        if is_dead(op):
+            Rewriter.erase_op(op)
+    axes, loops = list[_Axis](), list[scf.ForOp]()
+    while (loop := _only_loop(programs, loops)) is not None:
+        axis = _Axis(loop.body.block.args[0], *map(_known, _bounds(loop)))
+        if not any(_join(axis, whole) for whole in axes):
+            if len(axes) == len(grid) - 1:
+                break
+            axes.append(axis)
+        loops.append(loop)
+    inside = Builder(InsertPoint.at_start(body))
+    for number, axis in enumerate(axes):
+        span = build.maximum(build.minus(axis.upper, axis.lower), 0)
+        count = build.index(build.ceil_divided(span, axis.step))
+        programs.operands[len(grid) + number] = count
+        first = inside.times(body.args[number], axis.step)
+        counter = inside.index(inside.plus(first, axis.lower))
+        axis.counter.replace_all_uses_with(counter)
+    for number in range(len(axes), len(grid)) if axes else ():
+        is_last = number == len(grid) - 1
+        count = build.index(build.product(grid) if is_last else 1)
+        programs.operands[len(grid) + number] = count
+    for loop in loops:
+        *trip, _ = loop.body.block.ops
+        move_before(trip, loop)
+        Rewriter.erase_op(loop)
+
+
+def _only_loop(
+    programs: scf.ParallelOp, loops: Sequence[scf.ForOp]
+) -> scf.ForOp | None:
+    """The next loop inward, if it is all that happens, and its trips independent."""
+    around = loops[-1] if loops else programs
+    *ops, _ = around.body.block.ops
+    loop = ops.pop() if ops else None
+    if not isinstance(loop, scf.ForOp) or loop.init_args or not all(map(is_pure, ops)):
+        return None
+    for op in ops:
+        if all(is_defined_outside(value, programs) for value in op.operands):
+            move_before([op], programs)
+    known = all(is_defined_outside(bound, programs) for bound in _bounds(loop))
+    is_free = PARALLEL in loop.attributes or _is_independent(loop)
+    return loop if known and is_free else None
+
+
+def _bounds(loop: scf.ForOp) -> tuple[SSAValue, SSAValue, SSAValue]:
+    return loop.lower_bound, loop.upper_bound, loop.step
+
+
+def _known(value: SSAValue) -> Index:
+    number = constant_index(value)
+    return value if number is None else number
+
+
+def _join(part: _Axis, whole: _Axis) -> bool:
+    """Let an axis of blocks count what is in them, if only the sum of both is read."""
+    sums = {use.operation for use in part.counter.uses}
+    both, block = {part.counter, whole.counter}, whole.step
+    if (part.lower, part.upper, part.step) != (0, block, 1) or not sums:
+        return False
+    ends = [n for n in (whole.lower, whole.upper, block) if isinstance(n, int)]
+    if len(ends) < 3 or not ends[-1] or any(n % ends[-1] for n in ends):
+        return False
+    if sums != {use.operation for use in whole.counter.uses}:
+        return False
+    if not all(isinstance(o, arith.AddiOp) and {*o.operands} == both for o in sums):
+        return False
+    for op in sums:
+        op.results[0].replace_all_uses_with(whole.counter)
+        Rewriter.erase_op(op)
+    whole.step = 1
+    return True
+
+
+_TILE_ACCESS = (LoadTileOp, StoreTileOp)
+
+
+def _is_independent(loop: scf.ForOp) -> bool:
+    """Whether trips store tiles beside one another, and read no other trip's."""
+    ops = [*loop.walk()]
+    stores = [op for op in ops if isinstance(op, StoreTileOp)]
+    calm = (scf.ForOp, scf.YieldOp, *_TILE_ACCESS)
+    if not stores or not all(is_pure(op) or isinstance(op, calm) for op in ops):
+        return False
+    accesses = [op for op in ops if isinstance(op, _TILE_ACCESS)]
+    return all(_is_apart(store, accesses, loop) for store in stores)
+
+
+def _is_apart(
+    store: StoreTileOp, accesses: Sequence[LoadTileOp | StoreTileOp], loop: scf.ForOp
+) -> bool:
+    """Whether no access meets a tile of another trip: all are at the same number."""
+    init = store.tile.owner
+    if not isinstance(init, InitTileOp) or constant_index(loop.step) is None:
+        return False
+    for dim, (offset, extent) in enumerate(
+        zip(init.mixed_offsets, init.result.type.shape)
+    ):
+        number = multiple_of(offset, extent)
+        terms = [number]
+        if number is not None and isinstance(number.owner, arith.AddiOp):
+            terms = [*number.owner.operands]
+        own = [v for v in terms if v is not loop.body.block.args[0]]
+        if len(own) == len(terms) or not all(
+            v is not None and is_defined_outside(v, loop) for v in own
+        ):
+            continue
+        others = [
+            op.tile.owner
+            for op in accesses
+            if may_alias(tile_root(op.tile), written_root(store))
+        ]
+        if all(
+            isinstance(each, InitTileOp)
+            and each.source is init.source
+            and each.mixed_offsets[dim] is offset
+            and each.result.type.shape[dim] <= extent
+            for each in others
+        ):
+            return True
+    return False
 
 
 def _stored(function: func.FuncOp) -> list[int]:

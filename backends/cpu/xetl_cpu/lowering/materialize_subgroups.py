@@ -6,7 +6,7 @@ barriers each becomes a fiber: it runs up to a barrier and goes on when all are 
 
 Before: ``scf.parallel (...) { memref.alloc (SLM); %i = gpu.subgroup_id ... }``
 After:  ``scf.parallel (...) { memref.alloc; scf.for %i = 0 to 4 { ... } }``, or
-``cpu.fibers 4 (%i) { ... cpu.barrier ... }``
+``cpu.fibers 4 (%i) { ... cpu.barrier ... }``; one subgroup is the program
 
 Left alone: kernels at workgroup level, where a barrier has no meaning of its own.
 
@@ -231,6 +231,10 @@ def _run_all(loop: scf.ParallelOp, counts: tuple[int, int, int]) -> None:
             for barrier in barriers:
                 Rewriter.replace_op(barrier, BarrierOp())
         wrapper: Operation = FibersOp(regions=[Region(inside)], count=count)
+    elif count == 1:
+        number.replace_all_uses_with(bounds[0].result)
+        move_before(inside.ops, last)
+        return
     else:
         inside.add_op(scf.YieldOp())
         lower, upper, step = (constant.result for constant in bounds)

@@ -33,7 +33,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import BlockArgument, SSAValue
 from xdsl.rewriter import Rewriter
 
-from xetl.analysis.affine import dominates, is_defined_outside
+from xetl.analysis.affine import dominates, is_defined_outside, multiple_of
 from xetl.analysis.control_flow import yielded
 from xetl.dialects.base import constant_index, operations_in, vector_type
 from xetl.dialects.literals import splat_value
@@ -202,17 +202,19 @@ def _rebuilt_start(
     """A tile made anew in each iteration at the loop's counter."""
     init = tile.owner
     counter = loop.body.block.args[0]
-    if not isinstance(init, InitTileOp) or constant_index(loop.step) != k:
+    step = constant_index(loop.step)
+    if not isinstance(init, InitTileOp) or not step or k % step:
         return None
     offsets = list(init.mixed_offsets)
-    if len(offsets) != 2 or offsets[k_dim] is not counter:
+    if len(offsets) != 2 or multiple_of(offsets[k_dim], k // step) is not counter:
         return None
     others: list[SSAValue | int] = [init.source, offsets[1 - k_dim]]
     others += [*init.mixed_sizes, *init.mixed_strides]
     if not all(is_defined_outside(other, loop) for other in others):
         return None
-    offsets[k_dim] = loop.lower_bound
-    return Builder.before(loop).insert(tile_like(init, offsets=offsets))
+    build = Builder.before(loop)
+    offsets[k_dim] = build.times(loop.lower_bound, k // step)
+    return build.insert(tile_like(init, offsets=offsets))
 
 
 _ACCUMULATORS = {"f32": "f32", "bf16": "f32", "f16": "f32", "f64": "f64", "i8": "i32"}

@@ -9,7 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import prod
 
-from xdsl.dialects.builtin import VectorType
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    MemRefType,
+    StridedLayoutAttr,
+    VectorType,
+)
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -24,7 +29,7 @@ from xetl.dialects.base import (
     memref_type,
 )
 from xetl.dialects.literals import splat_value
-from xetl.dialects.memref_layout import strides_of
+from xetl.dialects.memref_layout import has_static_layout, strides_of
 from xetl.dialects.upstream import arith, memref, scf, vector
 from xetl.ir.builder import Builder
 from xetl_cpu.dialect import BrgemmTileOp
@@ -98,7 +103,9 @@ class Slices:
         dim, init = self.dims.get(op.tile), op.tile.owner
         if dim is None or not isinstance(init, xetile.InitTileOp):
             return False
-        return bool(init.mixed_sizes) and self._agree(op, dim)
+        source = init.source.type
+        is_known = is_memref(source) and has_static_layout(source)
+        return bool(init.mixed_sizes or is_known) and self._agree(op, dim)
 
     def _follow_loop(self, loop: scf.ForOp) -> bool:
         """Whether rows that it carries can be longer, by trips that are the same."""
@@ -346,9 +353,29 @@ def _end_tiles(slices: Slices, end: Index) -> None:
         init = op.tile.owner
         if dim is None or not is_computed or not isinstance(init, xetile.InitTileOp):
             continue
+        init = _sized(init)
         sizes = list(init.mixed_sizes)
         sizes[dim] = Builder.before(init).minimum(sizes[dim], end)
         Rewriter.replace_op(init, tile_like(init, sizes=sizes))
+
+
+def _sized(init: xetile.InitTileOp) -> xetile.InitTileOp:
+    """The tile itself says how large its matrix is, where the type did."""
+    if init.mixed_sizes:
+        return init
+    type_ = memref_type(init.source)
+    strides = [each or 0 for each in strides_of(type_) or ()]
+    sizes, layout = type_.get_shape(), StridedLayoutAttr(strides)
+    loose = MemRefType(
+        type_.element_type, [DYNAMIC_INDEX] * 2, layout, type_.memory_space
+    )
+    matrix = Builder.before(init).insert(memref.CastOp(init.source, loose))
+    tile, where = init.result.type, init.location
+    new = xetile.InitTileOp(
+        matrix, init.mixed_offsets, tile, sizes, strides, location=where
+    )
+    Rewriter.replace_op(init, new)
+    return new
 
 
 def _is_spread(op: object) -> bool:

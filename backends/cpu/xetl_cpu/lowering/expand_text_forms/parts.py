@@ -13,6 +13,7 @@ from xetl.dialects.base import Index, ints_of, is_dense, is_vector, vector_type
 from xetl.dialects.memref_layout import row_major
 from xetl.dialects.upstream import arith, memref, vector
 from xetl.ir.builder import Builder
+from xetl.transforms.legalize_text.products import PAIR
 from xetl.transforms.legalize_vectors.shapes import (
     as_matrix,
     broadcasted,
@@ -22,6 +23,7 @@ from xetl.transforms.legalize_vectors.shapes import (
 from xetl_cpu.dialect import ConstantMemoryOp
 from xetl_cpu.lowering.expand_text_forms import scratch
 from xetl_cpu.lowering.expand_text_forms.scratch import replace_by
+from xetl_cpu.lowering.loops.moves import in_turn
 
 
 def _shape(value: SSAValue) -> tuple[int, ...]:
@@ -32,9 +34,24 @@ def _shape(value: SSAValue) -> tuple[int, ...]:
 
 
 def _transpose(op: vector.TransposeOp) -> None:
-    w, steps = Builder.before(op), row_major(_shape(op.source))
+    w, shape = Builder.before(op), _shape(op.source)
+    if (*op.dims,) == (0, 2, 1) and shape[2] == PAIR:
+        replace_by(op, cast(w, _apart(w, op.source, shape), _shape(op.result)))
+        return
+    steps = row_major(shape)
     strides = [steps[dim] for dim in op.dims]
     replace_by(op, scratch.take(w, op.source, _shape(op.result), strides))
+
+
+def _apart(w: Builder, source: SSAValue, shape: Sequence[int]) -> SSAValue:
+    """Pairs of rows, (h, w, 2), as the matrix of these rows, (2 h, w)."""
+    rows, columns, _ = shape
+    block = cast(w, source, (rows, PAIR * columns))
+    sides = [
+        w.insert(vector.ExtractStridedSliceOp(block, [0, n], shape[:2], [1, PAIR]))
+        for n in range(PAIR)
+    ]
+    return w.insert(vector.ShuffleOp(*sides, mask=in_turn(rows)))
 
 
 def _broadcast(op: vector.BroadcastOp) -> None:
@@ -142,7 +159,9 @@ def _strides(op: Any) -> tuple[int, ...]:
 
 
 def _shuffle(op: vector.ShuffleOp) -> None:
-    """Runs of neighbouring rows are copied at once."""
+    """Runs of neighbouring rows are copied at once; rows in turn stay."""
+    if len(_shape(op.result)) == 2 and ints_of(op.mask) == in_turn(_shape(op.v1)[0]):
+        return
     w, mask = Builder.before(op), [max(row, 0) for row in ints_of(op.mask)]
     shape = _shape(op.result)
     size, element = prod(shape[1:]), op.result.type.element_type

@@ -1,4 +1,4 @@
-"""Elements at other places: a part of a row, and those of two rows in turn.
+"""Elements at other places: parts of rows, and rows or their elements in turn.
 
 Before: ``%r = vector.interleave %a, %b``, read from column %c on
 After:  the same columns from %c / 2 on of %a and of %b, and a shuffle
@@ -39,6 +39,22 @@ def _interleave(ev: Evaluator, op: vector.InterleaveOp, at: At) -> SSAValue:
         return build.insert(_from_elements(sides))
     order = [n // 2 + n % 2 * lanes // 2 for n in range(lanes)]
     return build.insert(vector.ShuffleOp(*sides, mask=order))
+
+
+def _rows_in_turn(ev: Evaluator, op: vector.ShuffleOp, at: At) -> SSAValue:
+    """Rows of two sides in turn: of both the row, and the one whose turn it is."""
+    if at.axis != COLUMNS and at.lanes > 1:
+        return _one_by_one(ev, op.result, at)
+    half = _place(ev, at.row, ("half",), lambda b, row: b.divided(row, 2))
+    sides = [ev.eval(v, At(half, at.col, at.axis, at.lanes)) for v in (op.v1, op.v2)]
+    turn = ev.nest.at(at.row)
+    is_first = turn.compare("eq", turn.remainder(at.row, 2), 0)
+    return ev.place(at).insert(arith.SelectOp(is_first, *sides))
+
+
+def in_turn(rows: int) -> tuple[int, ...]:
+    """The mask of a shuffle that takes rows of both sides in turn."""
+    return tuple(n // 2 + n % 2 * rows for n in range(2 * rows))
 
 
 def _slice(ev: Evaluator, op: vector.ExtractStridedSliceOp, at: At) -> SSAValue:
@@ -152,4 +168,5 @@ def _from_elements(elements: Sequence[SSAValue]) -> vector.FromElementsOp:
 
 
 RULES[vector.InterleaveOp] = _interleave
+RULES[vector.ShuffleOp] = _rows_in_turn
 RULES[vector.ExtractStridedSliceOp] = _slice
