@@ -7,9 +7,9 @@ value becomes one by `arith.truncf`; products of tf32 round their operands thems
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import product
 from typing import Any
 
+import numpy as np
 from xdsl.dialects.builtin import FloatTF32Type, IndexType, f32
 from xdsl.ir import Attribute, Operation, SSAValue
 
@@ -19,11 +19,10 @@ from xetl.dialects.upstream import arith, math, vector
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.conversion import Converter, Rule
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import (
     LANES,
+    as_matrix,
     fragment_types,
     grid_for,
     grid_of,
-    matrix_shape,
-    position,
     vector_of,
 )
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.lines import assembled
@@ -100,13 +99,8 @@ def _constant(c: Converter, op: arith.ConstantOp) -> None:
 def _table(c: Converter, value: base.Dense, op: arith.ConstantOp) -> list[SSAValue]:
     """Fragments of different numbers: built of scalars."""
     type_ = base.vector_type(op.result)
-    shape, element = type_.get_shape(), type_.element_type
-    rows, columns = matrix_shape(shape)
-    numbers: list[list[Any]] = [[0] * columns for _ in range(rows)]
-    for index, number in zip(product(*map(range, shape)), value.get_values()):
-        row, column = position(shape, index)
-        numbers[row][column] = number
-    return from_numbers(c, numbers, element)
+    numbers = np.array([*value.get_values()], object).reshape(type_.get_shape())
+    return from_numbers(c, as_matrix(numbers).tolist(), type_.element_type)
 
 
 def from_numbers(

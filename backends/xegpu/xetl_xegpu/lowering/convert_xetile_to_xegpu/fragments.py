@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import prod
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
+import numpy.typing as npt
 from xdsl.dialects.builtin import FloatTF32Type, VectorType, f32
 from xdsl.ir import Attribute, SSAValue
 
@@ -132,19 +133,23 @@ def matrix_shape(shape: Sequence[int]) -> tuple[int, int]:
     return prod(shape[:-1]), (shape[-1] if shape else 1)
 
 
-def position(shape: Sequence[int], index: Sequence[int]) -> tuple[int, int]:
-    """Row and column of an element of a vector of any rank."""
-    if len(shape) == BLOCKED:
-        return index[0] * shape[2] + index[2], index[1] * shape[3] + index[3]
-    return ravel(shape[:-1], index[:-1]), (index[-1] if index else 0)
+Elements: TypeAlias = npt.NDArray[Any]
+"""Something for each element of a vector, in its shape."""
 
 
-def ravel(shape: Sequence[int], index: Sequence[int]) -> int:
-    """The number of an element, row by row."""
-    linear = 0
-    for extent, place in zip(shape, index):
-        linear = linear * extent + place
-    return linear
+def as_matrix(elements: Elements) -> Elements:
+    """By the rows and columns that a vector of this shape is kept as."""
+    matrix = matrix_shape(elements.shape)
+    blocked = elements.ndim == BLOCKED
+    return (elements.swapaxes(1, 2) if blocked else elements).reshape(matrix)
+
+
+def as_vector(matrix: Elements, shape: Sequence[int]) -> Elements:
+    """Undo `as_matrix`."""
+    if len(shape) != BLOCKED:
+        return matrix.reshape(shape)
+    a, b, c, d = shape
+    return matrix.reshape(a, c, b, d).swapaxes(1, 2)
 
 
 @lru_cache(maxsize=1024)

@@ -11,6 +11,7 @@ from functools import partial
 from itertools import product
 from typing import TypeAlias
 
+import numpy as np
 from xdsl.dialects.builtin import StringAttr, bf16, f32, f64
 from xdsl.ir import Attribute, Operation, SSAValue
 
@@ -23,6 +24,7 @@ from xetl_xegpu.lowering.convert_xetile_to_xegpu import plan
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.conversion import Converter, Rule
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import (
     LANES,
+    Elements,
     Fragments,
     Grid,
     MmaOperand,
@@ -33,7 +35,8 @@ from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import (
 )
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.lines import first_lanes
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.rearranging import (
-    Origin,
+    elements_of,
+    give,
     parted,
     rearranged,
 )
@@ -83,29 +86,13 @@ def _mma(c: Converter, op: TileMmaOp) -> None:
 
 def _batch(c: Converter, op: vector.ContractOp) -> None:
     """A product for each of a batch, the first dimension of all sides."""
-    lhs, rhs, acc = (c.fragments(value) for value in (op.lhs, op.rhs, op.acc))
-    batch, rows, _ = acc.shape
-    found = [
-        _multiplied(c, *(_of_batch(c, side, number) for side in (lhs, rhs, acc)))
-        for number in range(batch)
-    ]
-
-    def where(row: int, column: int) -> Origin:
-        return Origin(found[row // rows], row % rows, column)
-
-    parts = rearranged(c, acc.grid.rows, acc.grid.columns, acc.element, where)
-    c.set_fragments(op.result, parts)
-
-
-def _of_batch(c: Converter, side: Fragments, number: int) -> Fragments:
-    """One matrix of a batch: so many rows of all."""
-    _, rows, columns = side.shape
-
-    def where(row: int, column: int) -> Origin:
-        return Origin(side, number * rows + row, column)
-
-    parts = rearranged(c, rows, columns, side.element, where)
-    return Fragments((rows, columns), side.element, parts)
+    sides = [c.fragments(value) for value in (op.lhs, op.rhs, op.acc)]
+    found: list[Elements] = []
+    for matrices in zip(*map(elements_of, sides)):
+        pairs = zip(sides, matrices)
+        some = [rearranged(c, side.element, matrix) for side, matrix in pairs]
+        found.append(elements_of(_multiplied(c, *some)))
+    give(c, op.result, np.stack(found))
 
 
 def _multiplied(
@@ -475,7 +462,7 @@ def _narrow(
     found = rule(c, Product(p.a, b, grid, p.depth, p.a_unsigned, p.b_unsigned), wide)
     element = vector_type(addend[0]).element_type
     all_ = Fragments((grid.rows, 2), element, found)
-    return rearranged(c, grid.rows, 1, element, lambda i, _: Origin(all_, i, 0))
+    return list(rearranged(c, element, elements_of(all_)[:, :1]).parts)
 
 
 _RULES = {

@@ -6,10 +6,11 @@ another name, lines are put together by shuffles of two each.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import prod
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
+import numpy as np
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from xetl.dialects import xetile
@@ -17,18 +18,18 @@ from xetl.dialects.base import Vector, is_vector, vector_type
 from xetl.dialects.upstream import arith, vector
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.conversion import Converter, Rule
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import (
-    BLOCKED,
     LANES,
+    Elements,
     Form,
     Fragments,
     Grid,
     MmaOperand,
     TransposedLoad,
+    as_matrix,
+    as_vector,
     grid_for,
     grid_of,
     matrix_shape,
-    position,
-    ravel,
     vector_of,
 )
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.lines import (
@@ -46,23 +47,26 @@ class Origin(NamedTuple):
     column: int
 
 
-Where: TypeAlias = Callable[[int, int], Origin | SSAValue]
-"""For a row and a column of the result: the element that goes there, or a scalar."""
+def elements_of(pieces: Fragments) -> Elements:
+    """All elements of a value, for NumPy to put them elsewhere."""
+    found = np.empty(matrix_shape(pieces.shape), object)
+    for row, column in np.ndindex(found.shape):
+        found[row, column] = Origin(pieces, row, column)
+    return as_vector(found, pieces.shape)
 
 
-def rearranged(
-    c: Converter, rows: int, columns: int, element: Attribute, where: Where
-) -> list[SSAValue]:
-    """The fragments of a matrix whose elements come from other values."""
-    grid = grid_of(rows, columns)
+def rearranged(c: Converter, element: Attribute, elements: Elements) -> Fragments:
+    """A vector of elements of other values, and of scalars."""
+    matrix = as_matrix(elements)
+    grid = grid_of(*matrix.shape)
     parts: list[SSAValue] = []
     for span, group in grid.blocks():
-        columns_ = range(group * grid.width, group * grid.width + grid.used(group))
-        rows_ = range(span.first, span.first + span.count)
-        table = [[where(row, column) for column in columns_] for row in rows_]
+        left = group * grid.width
+        rows = matrix[span.first : span.first + span.count]
+        table = rows[:, left : left + grid.used(group)].tolist()
         whole = _whole_fragment(table, grid)
         parts.append(_built(c, table, element, grid) if whole is None else whole)
-    return parts
+    return Fragments(elements.shape, element, parts)
 
 
 def _whole_fragment(
@@ -153,42 +157,10 @@ def _shuffled(
 # Operations -------------------------------------------------------------------------
 
 
-def indices_at(shape: Sequence[int], row: int, column: int) -> list[int]:
-    """The index of the element at a row and a column; undoes `position`."""
-    if len(shape) == BLOCKED:
-        a, c = divmod(row, shape[2])
-        b, d = divmod(column, shape[3])
-        return [a, b, c, d]
-    if not shape:
-        return []
-    return [*unravel(shape[:-1], row), column]
-
-
-Find: TypeAlias = Callable[[list[int]], Origin | SSAValue]
-"""For an index of a vector: what is there."""
-
-
-def built_of(
-    c: Converter, shape: Sequence[int], element: Attribute, find: Find
-) -> list[SSAValue]:
-    """The fragments of a vector, of any rank."""
-
-    def where(row: int, column: int) -> Origin | SSAValue:
-        return find(indices_at(shape, row, column))
-
-    return rearranged(c, *matrix_shape(shape), element, where)
-
-
-def give_built(c: Converter, value: SSAValue, find: Find) -> None:
+def give(c: Converter, value: SSAValue, elements: Elements) -> None:
     """Say what stands for a vector whose elements come from other values."""
-    type_ = vector_type(value)
-    parts = built_of(c, type_.get_shape(), type_.element_type, find)
-    c.set_fragments(value, parts)
-
-
-def element_at(pieces: Fragments, index: Sequence[int]) -> Origin:
-    """The element at an index of a vector of any rank."""
-    return Origin(pieces, *position(pieces.shape, index))
+    element = vector_type(value).element_type
+    c.set_fragments(value, rearranged(c, element, elements).parts)
 
 
 def same_values(c: Converter, op: Operation) -> None:
@@ -206,10 +178,7 @@ def _shape_cast(c: Converter, op: vector.ShapeCastOp) -> None:
         same_values(c, op)
         return
 
-    def find(index: list[int]) -> Origin:
-        return element_at(source, unravel(source.shape, ravel(result, index)))
-
-    give_built(c, op.result, find)
+    give(c, op.result, elements_of(source).reshape(result))
 
 
 def _broadcast(c: Converter, op: vector.BroadcastOp) -> None:
@@ -219,14 +188,8 @@ def _broadcast(c: Converter, op: vector.BroadcastOp) -> None:
         parts = [c.spread(op.source, h, grid.width) for h in grid.heights()]
         c.set_fragments(op.result, parts)
         return
-    source = c.fragments(op.source)
-    rank = len(source.shape)
-
-    def find(index: list[int]) -> Origin:
-        inner = zip(source.shape, index[len(index) - rank :])
-        return element_at(source, [0 if n == 1 else i for n, i in inner])
-
-    give_built(c, op.result, find)
+    shape = vector_type(op.result).get_shape()
+    give(c, op.result, np.broadcast_to(elements_of(c.fragments(op.source)), shape))
 
 
 def repeated(c: Converter, source: Fragments, type_: Vector) -> list[SSAValue]:
@@ -244,28 +207,18 @@ def repeated(c: Converter, source: Fragments, type_: Vector) -> list[SSAValue]:
 
 def _transpose(c: Converter, op: vector.TransposeOp) -> None:
     """Dimensions in another order; of a matrix it is `TileTransposeOp`."""
-    source = c.fragments(op.source)
-
-    def find(index: list[int]) -> Origin:
-        there = [0] * len(op.dims)
-        for to, origin in enumerate(op.dims):
-            there[origin] = index[to]
-        return element_at(source, there)
-
-    give_built(c, op.result, find)
+    give(c, op.result, elements_of(c.fragments(op.source)).transpose(op.dims))
 
 
 # Transposes -------------------------------------------------------------------------
 
 
-def transposed(c: Converter, source: Fragments) -> list[SSAValue]:
+def transposed(c: Converter, source: Fragments) -> Sequence[SSAValue]:
     """The fragments of the transpose of a matrix: 16 by 16 elements at a time."""
     old = source.grid
     new = grid_of(old.columns, old.rows)
     if not (old.spread and new.spread):
-        return rearranged(
-            c, new.rows, new.columns, source.element, lambda i, j: Origin(source, j, i)
-        )
+        return rearranged(c, source.element, as_matrix(elements_of(source)).T).parts
     parts: list[SSAValue | None] = [None] * new.count
     for top in range(0, old.rows, LANES):
         for group in range(old.groups):
@@ -301,68 +254,30 @@ def parted(c: Converter, source: Fragments) -> MmaOperand:
     parts = source.parts
     # What is full of one number, as sums begin, stays as it is.
     if not all(isinstance(part.owner, arith.ConstantOp) for part in parts):
-        parts = _rows_moved(c, source, lambda row: 2 * (row % 8) + row // 8)
+        parts = _rows_moved(c, source, (8, 2))
     return MmaOperand(Form.PARTED, parts, source.grid.groups)
 
 
 def joined(c: Converter, source: Fragments) -> Sequence[SSAValue]:
     """Undo `parted`."""
-    return _rows_moved(c, source, lambda row: row // 2 + 8 * (row % 2))
+    return _rows_moved(c, source, (2, 8))
 
 
 def _rows_moved(
-    c: Converter, source: Fragments, origin: Callable[[int], int]
+    c: Converter, source: Fragments, cut: tuple[int, int]
 ) -> Sequence[SSAValue]:
-    """Of each 16 rows, row i is what row ``origin(i)`` was."""
-
-    def where(row: int, column: int) -> Origin:
-        return Origin(source, row - row % LANES + origin(row % LANES), column)
-
-    rows, columns = source.grid.rows, source.grid.columns
-    return rearranged(c, rows, columns, source.element, where)
-
-
-def unravel(shape: Sequence[int], linear: int) -> list[int]:
-    """The index of an element whose number, row by row, is known."""
-    index: list[int] = []
-    for extent in reversed(shape):
-        linear, place = divmod(linear, extent)
-        index.insert(0, place)
-    return index
+    """Each 16 rows, taken as so many by so many, the other way round."""
+    matrix = as_matrix(elements_of(source))
+    turned = matrix.reshape(-1, *cut, matrix.shape[1]).swapaxes(1, 2)
+    return rearranged(c, source.element, turned.reshape(matrix.shape)).parts
 
 
 def columns_of(c: Converter, source: Fragments, dims: Sequence[int]) -> Fragments:
     """A matrix whose columns are the elements along ``dims``, all others its rows."""
-    shape = source.shape
-    kept = [dim for dim in range(len(shape)) if dim not in dims]
-    inner = [shape[dim] for dim in dims]
-    outer = [shape[dim] for dim in kept]
-    rows, columns = prod(outer), prod(inner)
-
-    def where(row: int, column: int) -> Origin:
-        index = [0] * len(shape)
-        for dim, place in zip(kept, unravel(outer, row)):
-            index[dim] = place
-        for dim, place in zip(dims, unravel(inner, column)):
-            index[dim] = place
-        return Origin(source, *position(shape, index))
-
-    parts = rearranged(c, rows, columns, source.element, where)
-    return Fragments((rows, columns), source.element, parts)
-
-
-def cast_parts(c: Converter, source: Fragments, type_: Vector) -> list[SSAValue]:
-    """The fragments of a vector with the elements of a matrix, row by row."""
-    shape = type_.get_shape()
-    wanted, columns = matrix_shape(shape), source.grid.columns
-    if len(shape) != BLOCKED and wanted == (source.grid.rows, columns):
-        return list(source.parts)
-
-    def where(row: int, at: int) -> Origin:
-        linear = ravel(shape, indices_at(shape, row, at))
-        return Origin(source, *divmod(linear, columns))
-
-    return rearranged(c, *wanted, type_.element_type, where)
+    kept = [dim for dim in range(len(source.shape)) if dim not in dims]
+    columns = prod(source.shape[dim] for dim in dims)
+    elements = elements_of(source).transpose(*kept, *dims).reshape(-1, columns)
+    return rearranged(c, source.element, elements)
 
 
 def _same(c: Converter, op: Operation) -> None:

@@ -9,7 +9,7 @@ run in f32 with one rounding.  Scans go row after row, or across lanes by wider 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial, reduce
+from functools import reduce
 
 from xdsl.ir import Attribute, Operation, SSAValue
 
@@ -26,6 +26,7 @@ from xetl_xegpu.lowering.convert_xetile_to_xegpu import rearranging
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.conversion import Converter, Rule
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import (
     LANES,
+    Elements,
     Fragments,
     vector_of,
 )
@@ -152,7 +153,8 @@ def _tile_reduce(c: Converter, op: TileReduceOp) -> None:
     rank = len(source.shape)
     if rank == 4 and not _whole_axes(source.shape, dims):
         found = reduced(c, kind, rearranging.columns_of(c, source, dims), [1])
-        c.set_fragments(op.result, rearranging.cast_parts(c, found, result))
+        elements = rearranging.elements_of(found).reshape(result.get_shape())
+        rearranging.give(c, op.result, elements)
         return
     axes = sorted({dim % 2 for dim in dims})
     found = reduced(c, kind, source, axes)
@@ -179,47 +181,32 @@ def _in_groups(c: Converter, op: TileReduceOp, source: Fragments, size: int) -> 
 def _grouped(
     c: Converter, kind: str, source: Fragments, dim: int, size: int
 ) -> Fragments:
-    shape = list(source.shape)
-    shape[dim] //= size
-
-    def origin(turn: int, row: int, column: int) -> rearranging.Origin:
-        at = [row, column]
-        at[dim] = at[dim] * size + turn
-        return rearranging.Origin(source, *at)
-
-    wheres = [partial(origin, turn) for turn in range(size)]
-    return _over_matrices(c, kind, source.element, (shape[0], shape[1]), wheres)
+    elements = rearranging.elements_of(source)
+    turns = [range(turn, source.shape[dim], size) for turn in range(size)]
+    return _over_matrices(
+        c, kind, source.element, [elements.take(turn, dim) for turn in turns]
+    )
 
 
 def _over_matrices(
-    c: Converter,
-    kind: str,
-    element: Attribute,
-    shape: tuple[int, int],
-    wheres: Sequence[rearranging.Where],
+    c: Converter, kind: str, element: Attribute, matrices: Sequence[Elements]
 ) -> Fragments:
     """Matrices of one shape combined; each is said by where its elements are."""
     sums = sums_run_in(kind, element)
     found: list[list[SSAValue]] = []
-    for where in wheres:
-        parts = rearranging.rearranged(c, *shape, element, where)
+    for matrix in matrices:
+        parts = rearranging.rearranged(c, element, matrix).parts
         found.append([c.emit.widened(part, sums) for part in parts])
     whole = [combined(c, kind, each) for each in zip(*found)]
     parts = [c.emit.narrowed(part, element) for part in whole]
-    return Fragments(shape, element, parts)
+    return Fragments(matrices[0].shape, element, parts)
 
 
 def _multi_reduction(c: Converter, op: vector.MultiReductionOp) -> None:
     """Matrices are combined, element by element."""
     source = c.fragments(op.source)
-    count, rows, columns = source.shape
-
-    def origin(number: int, row: int, column: int) -> rearranging.Origin:
-        return rearranging.Origin(source, number * rows + row, column)
-
-    wheres = [partial(origin, number) for number in range(count)]
-    shape = rows, columns
-    found = _over_matrices(c, op.kind.kind, source.element, shape, wheres)
+    matrices = list(rearranging.elements_of(source))
+    found = _over_matrices(c, op.kind.kind, source.element, matrices)
     c.set_fragments(op.result, found.parts)
 
 

@@ -6,9 +6,10 @@ elements are shifted apart, narrow ones together; the first one is lowest.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import product
 
+import numpy as np
 from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import Attribute, Operation, SSAValue
 
@@ -20,8 +21,6 @@ from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import (
     BLOCKED,
     LANES,
     Fragments,
-    matrix_shape,
-    ravel,
     vector_of,
 )
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.lines import (
@@ -30,24 +29,15 @@ from xetl_xegpu.lowering.convert_xetile_to_xegpu.lines import (
     to_lines,
 )
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.rearranging import (
-    Find,
-    Origin,
-    built_of,
-    element_at,
-    give_built,
+    elements_of,
+    give,
     rearranged,
     scalar_of,
 )
 
 
-def extract_at(c: Converter, op: vector.ExtractOp, source: Fragments) -> None:
-    """One element: of all lines the right one, of which all learn one lane.
-
-    Raises:
-        IRError: more than an element is asked for.
-    """
-    if is_vector(op.result.type):
-        raise c.refusal(op, "it takes a part at a place that is computed")
+def _extract_at(c: Converter, op: vector.ExtractOp, source: Fragments) -> None:
+    """One element: of all lines the right one, of which all learn one lane."""
     number, lane = _place(c, source, op.position)
     lines = to_lines(c, source)
     found = lines[0]
@@ -58,14 +48,8 @@ def extract_at(c: Converter, op: vector.ExtractOp, source: Fragments) -> None:
     c.bind(op.result, c.emit.insert(vector.ExtractOp(found, [lane])))
 
 
-def insert_at(c: Converter, op: vector.InsertOp, dest: Fragments) -> None:
-    """One element: a select in the line and the lane where it goes.
-
-    Raises:
-        IRError: more than an element is given.
-    """
-    if is_vector(op.value.type):
-        raise c.refusal(op, "it puts a part at a place that is computed")
+def _insert_at(c: Converter, op: vector.InsertOp, dest: Fragments) -> None:
+    """One element: a select in the line and the lane where it goes."""
     number, lane = _place(c, dest, op.position)
     new = c.spread(op.value, LANES)
     pair = c.lane_ids(), c.spread(lane, LANES)
@@ -99,7 +83,7 @@ def _divided(c: Converter, place: Index) -> tuple[SSAValue, SSAValue]:
 def _matrix_place(
     c: Converter, shape: Sequence[int], position: Sequence[Index]
 ) -> tuple[Index, Index]:
-    """`fragments.position`, of numbers that are computed."""
+    """Row and column of an element in `fragments.as_matrix`."""
     if len(shape) == BLOCKED:
         a, b, row, column = position
         row = c.emit.plus(c.emit.times(a, shape[2]), row)
@@ -110,170 +94,104 @@ def _matrix_place(
     return row, position[-1] if position else 0
 
 
-def _extract(c: Converter, op: vector.ExtractOp) -> None:
-    source, at = c.fragments(op.source), [known(each) for each in op.position]
-    if not all(isinstance(each, int) for each in at):
-        _extract_somewhere(c, op, source, at)
-        return
-    place = [each for each in at if isinstance(each, int)]
-    if not is_vector(op.result.type):
-        c.bind(op.result, scalar_of(c, element_at(source, place)))
-        return
-    give_built(c, op.result, lambda index: element_at(source, [*place, *index]))
-
-
-def _insert(c: Converter, op: vector.InsertOp) -> None:
-    dest, at = c.fragments(op.dest), [known(each) for each in op.position]
-    if not all(isinstance(each, int) for each in at):
-        _insert_somewhere(c, op, dest, at)
-        return
-    place = [each for each in at if isinstance(each, int)]
-    value = c.fragments(op.value) if is_vector(op.value.type) else op.value
-    give_built(c, op.result, _with(dest, value, place))
-
-
 def _places(
-    shape: Sequence[int], at: Sequence[Index]
-) -> Iterator[tuple[list[int], list[tuple[SSAValue, int]]]]:
+    shape: Sequence[int], position: Sequence[Index]
+) -> list[tuple[tuple[int, ...], list[tuple[SSAValue, int]]]]:
     """All places that a position may mean, and what must be equal for each."""
+    at = [known(each) for each in position]
     ranges = [
         [each] if isinstance(each, int) else range(n) for each, n in zip(at, shape)
     ]
-    for place in product(*ranges):
-        tests = [(v, n) for v, n in zip(at, place) if isinstance(v, SSAValue)]
-        yield list(place), tests
+    return [
+        (place, [(v, n) for v, n in zip(at, place) if isinstance(v, SSAValue)])
+        for place in product(*ranges)
+    ]
 
 
-def _holds(c: Converter, tests: Sequence[tuple[SSAValue, int]]) -> SSAValue:
-    return c.emit.both(*[c.emit.compare("eq", *pair) for pair in tests])
+def _chosen(
+    c: Converter,
+    tests: Sequence[tuple[SSAValue, int]],
+    parts: Sequence[SSAValue],
+    others: Sequence[SSAValue],
+) -> Sequence[SSAValue]:
+    """``parts`` where all is equal that must be, else ``others``."""
+    if not tests:
+        return parts
+    here = c.emit.both(*[c.emit.compare("eq", *pair) for pair in tests])
+    return [
+        one if one is other else c.emit.insert(arith.SelectOp(here, one, other))
+        for one, other in zip(parts, others)
+    ]
 
 
-def _extract_somewhere(
-    c: Converter, op: vector.ExtractOp, source: Fragments, at: Sequence[Index]
-) -> None:
-    """A part at a place that is computed: one of all, by selects."""
-    if not is_vector(op.result.type):
-        extract_at(c, op, source)
+def _extract(c: Converter, op: vector.ExtractOp) -> None:
+    """A part; where its place is computed, one of all."""
+    source = c.fragments(op.source)
+    places, elements = _places(source.shape, op.position), elements_of(source)
+    if is_vector(op.result.type):
+        found: Sequence[SSAValue] = []
+        for place, tests in places:
+            parts = rearranged(c, source.element, elements[place]).parts
+            found = _chosen(c, tests, parts, found) if found else parts
+        c.set_fragments(op.result, found)
+    elif places[0][1]:
+        _extract_at(c, op, source)
+    else:
+        c.bind(op.result, scalar_of(c, elements[places[0][0]]))
+
+
+def _insert(c: Converter, op: vector.InsertOp) -> None:
+    """A part; where its place is computed, at each place if it is that one."""
+    dest = c.fragments(op.dest)
+    places, is_part = _places(dest.shape, op.position), is_vector(op.value.type)
+    if places[0][1] and not is_part:
+        _insert_at(c, op, dest)
         return
-    found: list[SSAValue] = []
-    shape = vector_type(op.result).get_shape()
-    for place, tests in _places(source.shape, at):
-        parts = built_of(c, shape, source.element, _from(source, place))
-        if not found:
-            found = parts
-            continue
-        here = _holds(c, tests)
-        pairs = zip(parts, found)
-        found = [c.emit.insert(arith.SelectOp(here, *pair)) for pair in pairs]
-    c.set_fragments(op.result, found)
-
-
-def _from(source: Fragments, place: Sequence[int]) -> Find:
-    return lambda index: element_at(source, [*place, *index])
-
-
-def _insert_somewhere(
-    c: Converter, op: vector.InsertOp, dest: Fragments, at: Sequence[Index]
-) -> None:
-    """A part put at a place that is computed: at each place, if it is that one."""
-    if not is_vector(op.value.type):
-        insert_at(c, op, dest)
-        return
-    found = list(dest.parts)
-    for place, tests in _places(dest.shape, at):
-        before = Fragments(dest.shape, dest.element, found)
-        find = _with(before, c.fragments(op.value), place)
-        parts = built_of(c, dest.shape, dest.element, find)
-        here = _holds(c, tests)
-        found = [
-            new if new is old else c.emit.insert(arith.SelectOp(here, new, old))
-            for new, old in zip(parts, found)
-        ]
-    c.set_fragments(op.result, found)
-
-
-def _with(dest: Fragments, value: Fragments | SSAValue, place: Sequence[int]) -> Find:
-    """What is in ``dest``, but for ``value`` at a place."""
-    count, wanted = len(place), list(place)
-
-    def find(index: list[int]) -> Origin | SSAValue:
-        if index[:count] != wanted:
-            return element_at(dest, index)
-        return (
-            element_at(value, index[count:]) if isinstance(value, Fragments) else value
-        )
-
-    return find
+    for place, tests in places:
+        elements = elements_of(dest)
+        elements[place] = elements_of(c.fragments(op.value)) if is_part else op.value
+        parts = rearranged(c, dest.element, elements).parts
+        parts = _chosen(c, tests, parts, dest.parts)
+        dest = Fragments(dest.shape, dest.element, parts)
+    c.set_fragments(op.result, dest.parts)
 
 
 def _extract_slice(c: Converter, op: vector.ExtractStridedSliceOp) -> None:
-    source = c.fragments(op.source)
-    missing = len(source.shape) - len(op.offsets)
-    offsets, steps = [*op.offsets, *[0] * missing], [*op.strides, *[1] * missing]
-
-    def find(index: list[int]) -> Origin:
-        there = [
-            first + step * place for first, step, place in zip(offsets, steps, index)
-        ]
-        return element_at(source, there)
-
-    give_built(c, op.result, find)
+    cuts = zip(op.offsets, op.sizes, op.strides)
+    where = tuple(slice(at, at + size * step, step) for at, size, step in cuts)
+    give(c, op.result, elements_of(c.fragments(op.source))[where])
 
 
 def _insert_slice(c: Converter, op: vector.InsertStridedSliceOp) -> None:
-    value, dest = c.fragments(op.value), c.fragments(op.dest)
-    extra = len(dest.shape) - len(value.shape)
-    offsets = list(op.offsets)
-
-    def find(index: list[int]) -> Origin:
-        if index[:extra] != offsets[:extra]:
-            return element_at(dest, index)
-        inner = [at - first for at, first in zip(index[extra:], offsets[extra:])]
-        if not all(0 <= at < size for at, size in zip(inner, value.shape)):
-            return element_at(dest, index)
-        return element_at(value, inner)
-
-    give_built(c, op.result, find)
+    value, found = (elements_of(c.fragments(each)) for each in op.operands)
+    sizes = (*[1] * (found.ndim - value.ndim), *value.shape)
+    found[tuple(slice(at, at + n) for at, n in zip(op.offsets, sizes))] = value
+    give(c, op.result, found)
 
 
 def _shuffle(c: Converter, op: vector.ShuffleOp) -> None:
-    left, right = c.fragments(op.v1), c.fragments(op.v2)
-    picks = ints_of(op.mask)
-    first = left.shape[0] if left.shape else 1
-
-    def find(index: list[int]) -> Origin:
-        at = max(picks[index[0]], 0)
-        source, place = (left, at) if at < first else (right, at - first)
-        return element_at(source, [place, *index[1:]] if source.shape else [])
-
-    give_built(c, op.result, find)
+    sides = [np.atleast_1d(elements_of(c.fragments(each))) for each in op.operands]
+    give(c, op.result, np.concatenate(sides)[np.maximum(ints_of(op.mask), 0)])
 
 
 def _interleave(c: Converter, op: vector.InterleaveOp) -> None:
-    sides = c.fragments(op.lhs), c.fragments(op.rhs)
-
-    def find(index: list[int]) -> Origin | SSAValue:
-        number, side = divmod(index[-1], 2)
-        return element_at(sides[side], [*index[:-1], number])
-
-    give_built(c, op.result, find)
+    sides = [elements_of(c.fragments(each)) for each in op.operands]
+    give(c, op.result, np.stack(sides, -1).reshape(vector_type(op.result).get_shape()))
 
 
 def _from_elements(c: Converter, op: vector.FromElementsOp) -> None:
     shape = vector_type(op.result).get_shape()
-
-    give_built(c, op.result, lambda index: op.elements[ravel(shape, index)])
+    give(c, op.result, np.array(op.elements, object).reshape(shape))
 
 
 def _bitcast(c: Converter, op: vector.BitcastOp) -> None:
     source, type_ = c.fragments(op.source), vector_type(op.result)
     old, new = bit_width(source.element), bit_width(type_.element_type)
     bits = _as_type(c, source, IntegerType(old))
-    rows, columns = matrix_shape(type_.get_shape())
     if old > new:
-        bits = _apart(c, bits, rows, columns, new)
+        bits = _apart(c, bits, new)
     elif old < new:
-        bits = _together(c, bits, rows, columns, new)
+        bits = _together(c, bits, new)
     c.set_fragments(op.result, _as_type(c, bits, type_.element_type).parts)
 
 
@@ -292,9 +210,7 @@ def _like(part: SSAValue, element: Attribute) -> Attribute:
     return vector_of(element, *vector_type(part).get_shape())
 
 
-def _apart(
-    c: Converter, value: Fragments, rows: int, columns: int, width: int
-) -> Fragments:
+def _apart(c: Converter, value: Fragments, width: int) -> Fragments:
     """Each element as several, by shifts of it."""
     element, count = IntegerType(width), bit_width(value.element) // width
     narrow: list[Fragments] = []
@@ -307,27 +223,19 @@ def _apart(
             parts.append(c.emit.insert(cut))
         narrow.append(Fragments(value.shape, element, parts))
 
-    def where(row: int, column: int) -> Origin:
-        return Origin(narrow[column % count], row, column // count)
-
-    parts = rearranged(c, rows, columns, element, where)
-    return Fragments((rows, columns), element, parts)
+    elements = np.stack([elements_of(each) for each in narrow], -1)
+    shape = (*value.shape[:-1], value.shape[-1] * count)
+    return rearranged(c, element, elements.reshape(shape))
 
 
-def _together(
-    c: Converter, value: Fragments, rows: int, columns: int, width: int
-) -> Fragments:
+def _together(c: Converter, value: Fragments, width: int) -> Fragments:
     """Several elements as one, each shifted to its place."""
     old = bit_width(value.element)
     element, count = IntegerType(width), width // old
     found: list[SSAValue] = []
     for place in range(count):
-
-        def where(row: int, column: int, place: int = place) -> Origin:
-            return Origin(value, row, column * count + place)
-
-        parts = rearranged(c, rows, columns, value.element, where)
-        for number, part in enumerate(parts):
+        part_of = elements_of(value)[..., place::count]
+        for number, part in enumerate(rearranged(c, value.element, part_of).parts):
             wide = c.emit.insert(arith.ExtuiOp(part, _like(part, element)))
             if place == 0:
                 found.append(wide)
@@ -335,7 +243,8 @@ def _together(
             by = c.emit.constant(place * old, wide.type)
             shifted = c.emit.insert(arith.ShliOp(wide, by))
             found[number] = c.emit.insert(arith.OriOp(found[number], shifted))
-    return Fragments((rows, columns), element, found)
+    shape = (*value.shape[:-1], value.shape[-1] // count)
+    return Fragments(shape, element, found)
 
 
 RULES: dict[type[Operation], Rule] = {
