@@ -119,11 +119,10 @@ def ir_at_stage(
     own = [*pipeline.names(), *backend.stages]
     known = list(dict.fromkeys([*own, *device.names()]))
     if stage not in known:
+        problem = f"there is no stage or pass called `{stage}`"
+        help_ = did_you_mean(stage, known)
         raise LaunchError(
-            f"there is no stage or pass called `{stage}`",
-            code="X0812",
-            notes=[f"there are {', '.join(known)}"],
-            help=did_you_mean(stage, known),
+            problem, code="X0812", notes=[f"there are {', '.join(known)}"], help=help_
         )
     for step in lower(module, backend, target, pipeline if stage in own else device):
         if stage in (step.name, step.stage):

@@ -141,13 +141,11 @@ def _merge_blocks(text: str, region: Region) -> bool:
     if len(region.blocks) > 1:
         culprit = entry.last_op
         assert culprit is not None
-        raise error_at(
-            text,
-            culprit,
+        problem = (
             "only chains of blocks can be run, each with one predecessor; "
-            "write branches and loops with `scf`",
-            "X0703",
+            "write branches and loops with `scf`"
         )
+        raise error_at(text, culprit, problem, "X0703")
     return True
 
 

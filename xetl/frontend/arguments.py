@@ -77,13 +77,24 @@ class Call:
         node = self.args[at].node if at else self.node
         return self.ctx.error(code, message, node, label=label, notes=notes, help=help)
 
+    def unfit(
+        self,
+        code: str,
+        problem: str,
+        name: str,
+        help: str | None = None,
+        notes: Sequence[str | None] = (),
+    ) -> CompileError:
+        """The error for an argument that does not fit; it says what that is."""
+        found = f"is {types.describe(self.value(name))}"
+        return self.error(code, problem, name, label=found, notes=notes, help=help)
+
     def must_be(
         self, code: str, name: str, wanted: str, help: str | None = None
     ) -> CompileError:
         """The error for an argument that is something else than ``wanted``."""
         problem = f"`{name}` of `{self.name}` must be {wanted}"
-        found = f"is {types.describe(self.value(name))}"
-        return self.error(code, problem, name, label=found, help=help)
+        return self.unfit(code, problem, name, help)
 
     def wrong_kind(self, name: str, wanted: str) -> CompileError:
         """The error for an argument that is no ``wanted``."""
@@ -126,12 +137,9 @@ class Call:
         """The parameter ``dtype``, which must be one of values: all but tf32."""
         dtype = self.dtype("dtype")
         if dtype.name == "tf32":
-            raise self.error(
-                "X0313",
-                "tf32 is not a dtype of vectors",
-                "dtype",
-                help='say `precision="tf32"` at tile_mma',
-            )
+            problem = "tf32 is not a dtype of vectors"
+            help_ = 'say `precision="tf32"` at tile_mma'
+            raise self.error("X0313", problem, "dtype", help=help_)
         return dtype
 
     def constant(self, name: str, wanted: str) -> types.Value:
@@ -174,11 +182,9 @@ class Call:
         items = [value] if given is None else given
         for item in items:
             if not isinstance(item, int) or isinstance(item, bool):
+                problem = f"`{name}` of `{self.name}` must hold ints"
                 raise self.error(
-                    "X0305",
-                    f"`{name}` of `{self.name}` must hold ints",
-                    name,
-                    label=f"holds {types.describe(item)}",
+                    "X0305", problem, name, label=f"holds {types.describe(item)}"
                 )
         return items
 
@@ -206,13 +212,12 @@ class Call:
     def checked_axis(self, name: str, axis: int, rank: int) -> int:
         """``axis`` counted from the front."""
         if not -rank <= axis < rank:
-            raise self.error(
-                "X0205",
+            problem = (
                 f"dimension {axis} does not exist: the operand of `{self.name}`"
-                f" has rank {rank}",
-                name,
-                help=f"dims run from 0 to {rank - 1}, or from {-rank} to -1",
+                f" has rank {rank}"
             )
+            help_ = f"dims run from 0 to {rank - 1}, or from {-rank} to -1"
+            raise self.error("X0205", problem, name, help=help_)
         return axis % rank
 
 
@@ -311,12 +316,9 @@ def bind_arguments(
         if parameter.variadic or parameter.name in bound:
             continue
         if parameter.default is types.MISSING:
-            raise ctx.error(
-                "X0105",
-                f"`{name}` misses its argument `{parameter.name}`",
-                node,
-                help=f"its parameters are {_listed(parameters)}",
-            )
+            problem = f"`{name}` misses its argument `{parameter.name}`"
+            help_ = f"its parameters are {_listed(parameters)}"
+            raise ctx.error("X0105", problem, node, help=help_)
         bound[parameter.name] = Arg(parameter.default, node)
     return bound, rest
 
@@ -330,14 +332,13 @@ def _check_keyword(
     bound: dict[str, Arg],
 ) -> None:
     if keyword not in known:
-        raise ctx.error(
-            "X0104",
-            f"`{name}` has no parameter `{keyword}`",
-            arg.node,
-            help=_advice_on_parameter(keyword, known)
+        problem = f"`{name}` has no parameter `{keyword}`"
+        help_ = (
+            _advice_on_parameter(keyword, known)
             or did_you_mean(keyword, known)
-            or f"its parameters are {', '.join(known)}",
+            or f"its parameters are {', '.join(known)}"
         )
+        raise ctx.error("X0104", problem, arg.node, help=help_)
     if keyword in bound:
         problem = f"`{name}` is given `{keyword}` twice"
         raise ctx.error("X0105", problem, arg.node, label="already given by position")

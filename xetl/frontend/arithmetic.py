@@ -178,12 +178,10 @@ def _common_dtype(ctx: Context, symbol: str, args: Sequence[Arg]) -> DType:
     kinds = {scalar_kind(arg.value): arg for arg in args if is_scalar(arg.value)}
     for kind, arg in kinds.items():
         if (kind == "bool") != dtype.is_bool:
+            problem = f"`{symbol}` cannot join {dtype} and {describe(arg.value)}"
+            help_ = "convert the mask with `.to(...)`, or use xetile.where"
             raise ctx.error(
-                "X0302",
-                f"`{symbol}` cannot join {dtype} and {describe(arg.value)}",
-                arg.node,
-                notes=["a mask is not a number"],
-                help="convert the mask with `.to(...)`, or use xetile.where",
+                "X0302", problem, arg.node, notes=["a mask is not a number"], help=help_
             )
     return f32 if "float" in kinds and dtype.is_integer else dtype
 
@@ -302,12 +300,9 @@ def truth(ctx: Context, arg: Arg) -> bool | Scalar:
         check_readable(ctx, arg)
         return bool(value)
     if isinstance(value, Vector):
-        raise ctx.error(
-            "X0308",
-            f"a vector has no truth value: {describe(value)}",
-            arg.node,
-            help="choose lanes with xetile.where, combine masks with `&`, `|`, `~`",
-        )
+        problem = f"a vector has no truth value: {describe(value)}"
+        help_ = "choose lanes with xetile.where, combine masks with `&`, `|`, `~`"
+        raise ctx.error("X0308", problem, arg.node, help=help_)
     items = items_of(value)
     if items is not None:
         return bool(items)

@@ -134,12 +134,9 @@ def store_scalar(
 def check_element(ctx: Context, dtype: DType, value: Arg) -> None:
     """Refuse what is no number, and floats where ``dtype`` is none."""
     if not is_scalar(value.value):
-        raise ctx.error(
-            "X0303",
-            f"an element must be a number, not {describe(value.value)}",
-            value.node,
-            help="store vectors with xetile.store_tile, or by vectors of indices",
-        )
+        problem = f"an element must be a number, not {describe(value.value)}"
+        help_ = "store vectors with xetile.store_tile, or by vectors of indices"
+        raise ctx.error("X0303", problem, value.node, help=help_)
     if scalar_kind(value.value) == "float" and not dtype.is_float:
         raise ctx.error(
             "X0311",

@@ -35,13 +35,12 @@ def assign(ctx: Context, target: ast.expr, value: Value, node: ast.AST) -> None:
 
 
 def _no_target(ctx: Context, target: ast.expr) -> CompileError:
-    return ctx.error(
-        "X0404",
-        "only names and elements of arrays can be assigned to in a kernel",
-        target,
-        help="write memory with xetile.store_tile(value, tile); of a vector make a new"
-        " one: xetile.where(mask, new, v)",
+    problem = "only names and elements of arrays can be assigned to in a kernel"
+    help_ = (
+        "write memory with xetile.store_tile(value, tile); of a vector make a new"
+        " one: xetile.where(mask, new, v)"
     )
+    return ctx.error("X0404", problem, target, help=help_)
 
 
 def _store_element(

@@ -267,10 +267,9 @@ def _at(
 
 
 def _bad_vector_index(ctx: Context, owner: Vector, node: ast.Subscript) -> Exception:
-    return ctx.error(
-        "X0407",
-        f"a vector cannot be indexed with `[{ctx.frame.text(node.slice)}]`",
-        label=f"is {describe(owner)}",
-        help="`v[:, None]` and `v[None, :]` add a dim; `v[a:b]` and `v[i]` choose"
-        f" elements of {show_shape(owner.shape)}, a and b known when compiling",
+    problem = f"a vector cannot be indexed with `[{ctx.frame.text(node.slice)}]`"
+    help_ = (
+        "`v[:, None]` and `v[None, :]` add a dim; `v[a:b]` and `v[i]` choose"
+        f" elements of {show_shape(owner.shape)}, a and b known when compiling"
     )
+    return ctx.error("X0407", problem, label=f"is {describe(owner)}", help=help_)

@@ -359,12 +359,9 @@ def _check_returned(ctx: Context, one: Binding, other: Binding) -> None:
 
 def _cannot_return(ctx: Context, returned: Binding) -> CompileError:
     what = carrying.describe_kind(returned.value)
-    return ctx.error(
-        "X0609",
-        f"`return` of {what} inside a branch or loop of the run",
-        returned.node,
-        help="return numbers, vectors or tiles there",
-    )
+    problem = f"`return` of {what} inside a branch or loop of the run"
+    help_ = "return numbers, vectors or tiles there"
+    return ctx.error("X0609", problem, returned.node, help=help_)
 
 
 def _as_floats_both(

@@ -178,12 +178,9 @@ def _integers(call: Call, name: str) -> Vector:
     """Argument ``name`` as a vector of integers."""
     value = call.vector(name)
     if not value.dtype.is_integer:
-        raise call.error(
-            "X0304",
-            f"`{call.name}` is defined on integers, not on {value.dtype}",
-            name,
-            help="convert first: `.to(xetile.i32)`, or `.to(..., bitcast=True)`",
-        )
+        problem = f"`{call.name}` is defined on integers, not on {value.dtype}"
+        help_ = "convert first: `.to(xetile.i32)`, or `.to(..., bitcast=True)`"
+        raise call.error("X0304", problem, name, help=help_)
     return value
 
 
@@ -245,12 +242,9 @@ def _where(call: Call) -> Value:
     a, b = call.args["a"], call.args["b"]
     arithmetic.check_operands(ctx, "where", [call.args["cond"], a, b])
     if isinstance(condition, Vector) and not condition.dtype.is_bool:
-        raise call.error(
-            "X0304",
-            f"the condition of `where` must be a mask, not {describe(condition)}",
-            "cond",
-            help="compare it, for example `v != 0`",
-        )
+        problem = f"the condition of `where` must be a mask, not {describe(condition)}"
+        help_ = "compare it, for example `v != 0`"
+        raise call.error("X0304", problem, "cond", help=help_)
     if not any(isinstance(v, Vector) for v in (condition, a.value, b.value)):
         return _where_scalars(ctx, call.args["cond"], a.value, b.value)
     left, right = _branches(ctx, condition, a, b)

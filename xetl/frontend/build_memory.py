@@ -26,17 +26,12 @@ def _padding(call: Call, dtype: DType) -> Attribute | None:
         return None
     if isinstance(value, float) and not dtype.is_float:
         problem = f"the padding of {dtype} must be an int"
-        raise call.error(
-            "X0305", problem, "padding", label=f"is {types.describe(value)}"
-        )
+        raise call.unfit("X0305", problem, "padding")
     wraps = not (dtype.is_float or dtype.is_bool)  # a bool has a number's truth
     if wraps and not -1 << dtype.bits - 1 <= value < 1 << dtype.bits:
-        raise call.error(
-            "X0305",
-            f"the padding {value} does not fit {dtype}",
-            "padding",
-            help="load zeros and choose with xetile.where, in a wider dtype",
-        )
+        problem = f"the padding {value} does not fit {dtype}"
+        help_ = "load zeros and choose with xetile.where, in a wider dtype"
+        raise call.error("X0305", problem, "padding", help=help_)
     return constant(value, dtype, types.element_type(dtype))
 
 
@@ -87,24 +82,16 @@ def _fitting(call: Call, tile: types.Tile, name: str = "value") -> types.Vector:
     value = call.vector(name, blocked=True)
     origin = tile.origin.note() if tile.origin else None
     if value.shape != tile.value_shape:
-        raise call.error(
-            "X0208",
+        problem = (
             f"`{call.name}` cannot store {types.show_shape(value.shape)} to a tile of"
-            f" {types.show_shape(tile.value_shape)}",
-            name,
-            label=f"is {types.describe(value)}",
-            notes=[origin],
-            help=_how_to_fit(value.shape, tile.value_shape),
+            f" {types.show_shape(tile.value_shape)}"
         )
+        help_ = _how_to_fit(value.shape, tile.value_shape)
+        raise call.unfit("X0208", problem, name, help_, notes=[origin])
     if value.dtype != tile.dtype:
-        raise call.error(
-            "X0311",
-            f"`{call.name}` cannot store {value.dtype} to a tile of {tile.dtype}",
-            name,
-            label=f"is {types.describe(value)}",
-            notes=[origin],
-            help=f"convert the value: `.to(xetile.{tile.dtype})`",
-        )
+        problem = f"`{call.name}` cannot store {value.dtype} to a tile of {tile.dtype}"
+        help_ = f"convert the value: `.to(xetile.{tile.dtype})`"
+        raise call.unfit("X0311", problem, name, help_, notes=[origin])
     return value
 
 
@@ -138,12 +125,9 @@ def _mask(call: Call, tile: types.Tile) -> types.Vector:
         return splat(call.ctx, True, tile.shape, i1)
     mask = call.vector("mask")
     if not mask.dtype.is_bool:
-        raise call.error(
-            "X0304",
-            f"a mask must be i1, not {mask.dtype}",
-            "mask",
-            help="compare it, for example `v != 0`",
-        )
+        problem = f"a mask must be i1, not {mask.dtype}"
+        help_ = "compare it, for example `v != 0`"
+        raise call.error("X0304", problem, "mask", help=help_)
     if broadcast_shapes(mask.shape, tile.shape) != tile.shape:
         raise call.error(
             "X0208",
@@ -183,12 +167,9 @@ def _word(call: Call, name: str, known: Collection[str]) -> str:
     value = call.constant(name, "a string")
     if not isinstance(value, str) or value not in known:
         meant = did_you_mean(value, known) if isinstance(value, str) else None
-        raise call.error(
-            "X0107",
-            f"{types.describe(value)} is not a `{name}` of `{call.name}`",
-            name,
-            help=meant or f"it is one of {', '.join(map(repr, known))}",
-        )
+        problem = f"{types.describe(value)} is not a `{name}` of `{call.name}`"
+        help_ = meant or f"it is one of {', '.join(map(repr, known))}"
+        raise call.error("X0107", problem, name, help=help_)
     return value
 
 
@@ -227,12 +208,9 @@ def _atomic_rmw_tile(call: Call) -> types.Vector:
         raise call.wrong_kind("kind", "a string")
     half = kind == "add" and tile.dtype.name in ("f16", "bf16")
     if tile.dtype.name not in _ATOMIC and not half:
-        raise call.error(
-            "X0312",
-            f"there is no atomic `{kind}` of {tile.dtype}",
-            "tile",
-            help=f"atomics exist for {', '.join(_ATOMIC)}, and `add` for f16 and bf16",
-        )
+        problem = f"there is no atomic `{kind}` of {tile.dtype}"
+        help_ = f"atomics exist for {', '.join(_ATOMIC)}, and `add` for f16 and bf16"
+        raise call.error("X0312", problem, "tile", help=help_)
     combining = (
         "assign" if kind == "xchg" else combining_kind(call, tile.dtype, more=("xchg",))
     )
@@ -246,12 +224,9 @@ def _atomic_rmw_tile(call: Call) -> types.Vector:
 def _atomic_cas(call: Call) -> types.Vector:
     tile = call.tile("tile")
     if tile.dtype.name not in _ATOMIC:
-        raise call.error(
-            "X0312",
-            f"there is no atomic compare and swap of {tile.dtype}",
-            "tile",
-            help=f"it exists for {', '.join(_ATOMIC)}",
-        )
+        problem = f"there is no atomic compare and swap of {tile.dtype}"
+        help_ = f"it exists for {', '.join(_ATOMIC)}"
+        raise call.error("X0312", problem, "tile", help=help_)
     expected = _fitting(call, tile, "expected")
     desired = _fitting(call, tile, "desired")
     op = xetile.AtomicRmwTileOp(desired.ssa, tile.ssa, expected.ssa, kind="assign")

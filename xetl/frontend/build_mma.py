@@ -78,13 +78,11 @@ def _check(call: Call, a: Vector, b: Vector) -> tuple[Shape, DType]:
     """Check both operands; gives the shape of the product and its dtype."""
     for name, operand in (("a", a), ("b", b)):
         if len(operand.shape) == 1:
-            raise call.error(
-                "X0210",
-                f"`{call.name}` multiplies matrices, not {show_shape(operand.shape)}",
-                name,
-                label=f"is {describe(operand)}",
-                help="make it a matrix with `v[None, :]` or `v[:, None]`",
+            problem = (
+                f"`{call.name}` multiplies matrices, not {show_shape(operand.shape)}"
             )
+            help_ = "make it a matrix with `v[None, :]` or `v[:, None]`"
+            raise call.unfit("X0210", problem, name, help_)
     if len(a.shape) != len(b.shape):
         raise call.error(
             "X0210",
@@ -145,24 +143,20 @@ def check_addend(call: Call, c: Vector, shape: Shape, dtype: DType) -> None:
     """Refuse to add what has not the shape, or the dtype, of the accumulator."""
     if c.shape != shape:
         blocked = "" if len(shape) == 2 else ", packed alike"
-        raise call.error(
+        raise call.unfit(
             "X0201",
             f"`{call.name}` gives {show_shape(shape)}, but adds to"
             f" {show_shape(c.shape)}",
             "c",
-            label=f"is {describe(c)}",
-            help=f"make the accumulator with xetile.zeros({_flat(shape)}, {dtype})"
-            f"{blocked}",
+            f"make the accumulator with xetile.zeros({_flat(shape)}, {dtype}){blocked}",
         )
     if c.dtype != dtype:
-        raise call.error(
-            "X0314",
-            f"`{call.name}` accumulates in {dtype}, but adds to {c.dtype}",
-            "c",
-            label=f"is {describe(c)}",
-            help=f"make the accumulator with xetile.zeros({shape}, {dtype}) and"
-            " convert the result with `.to(...)`",
+        problem = f"`{call.name}` accumulates in {dtype}, but adds to {c.dtype}"
+        help_ = (
+            f"make the accumulator with xetile.zeros({shape}, {dtype}) and"
+            " convert the result with `.to(...)`"
         )
+        raise call.unfit("X0314", problem, "c", help_)
 
 
 def _flat(shape: Shape) -> Shape:
@@ -175,12 +169,9 @@ def _precision(call: Call, dtype: DType) -> str | None:
     if value == "ieee":
         return None
     if value not in _PRECISIONS:
-        raise call.error(
-            "X0107",
-            f"`{value}` is not a precision of `tile_mma`",
-            "precision",
-            help='precisions are None, "tf32" and "bf16x3"',
-        )
+        problem = f"`{value}` is not a precision of `tile_mma`"
+        help_ = 'precisions are None, "tf32" and "bf16x3"'
+        raise call.error("X0107", problem, "precision", help=help_)
     if value is not None and dtype != f32:
         problem = f'`precision="{value}"` is for f32 operands, not {dtype}'
         raise call.error("X0314", problem, "precision")
@@ -220,22 +211,14 @@ def _extents(call: Call, name: str) -> Shape:
     """The rows of ``a``, or columns of ``b``, and the numbers along K."""
     value, format_ = call.vector(name), _format(call, f"{name}_format")
     if len(value.shape) != 2:
-        raise call.error(
-            "X0210",
-            f"`dot_scaled` multiplies matrices, not {show_shape(value.shape)}",
-            name,
-            label=f"is {describe(value)}",
-            help="make it a matrix with `v[None, :]` or `v[:, None]`",
-        )
+        problem = f"`dot_scaled` multiplies matrices, not {show_shape(value.shape)}"
+        help_ = "make it a matrix with `v[None, :]` or `v[:, None]`"
+        raise call.unfit("X0210", problem, name, help_)
     if value.dtype not in _DTYPES[format_]:
         names = " or ".join(map(str, _DTYPES[format_]))
-        raise call.error(
-            "X0314",
-            f"`dot_scaled` takes {format_} as {names}, not as {value.dtype}",
-            name,
-            label=f"is {describe(value)}",
-            help=f"convert it with `.to(...)`, or say another `{name}_format`",
-        )
+        problem = f"`dot_scaled` takes {format_} as {names}, not as {value.dtype}"
+        help_ = f"convert it with `.to(...)`, or say another `{name}_format`"
+        raise call.unfit("X0314", problem, name, help_)
     outer, depth = value.shape if name == "a" else value.shape[::-1]
     return outer, depth * (2 if format_ == "e2m1" else 1)
 
@@ -244,12 +227,9 @@ def _format(call: Call, name: str) -> str:
     value = call.constant(name, "a format")
     if not isinstance(value, str) or value not in _DTYPES:
         meant = did_you_mean(value, _DTYPES) if isinstance(value, str) else None
-        raise call.error(
-            "X0107",
-            f"{describe(value)} is not a format of `dot_scaled`",
-            name,
-            help=meant or f"formats are {', '.join(map(repr, _DTYPES))}",
-        )
+        problem = f"{describe(value)} is not a format of `dot_scaled`"
+        help_ = meant or f"formats are {', '.join(map(repr, _DTYPES))}"
+        raise call.error("X0107", problem, name, help=help_)
     return value
 
 
@@ -258,29 +238,23 @@ def _check_scale(call: Call, name: str, outer: int, depth: int) -> None:
         return
     scale: Vector = call.vector(name)
     if scale.dtype not in (u8, i8):
-        raise call.error(
-            "X0314",
-            f"`{name}` of `dot_scaled` must be u8, not {scale.dtype}",
-            name,
-            label=f"is {describe(scale)}",
-            help="a scale is the exponent of a power of two, and 127: 127 is 1.0",
-        )
+        problem = f"`{name}` of `dot_scaled` must be u8, not {scale.dtype}"
+        help_ = "a scale is the exponent of a power of two, and 127: 127 is 1.0"
+        raise call.unfit("X0314", problem, name, help_)
     if depth % SCALED_BLOCK:
-        raise call.error(
-            "X0201",
-            f"`dot_scaled` scales blocks of {SCALED_BLOCK} along K, and K is {depth}",
-            name,
-            help=f"take tiles of a multiple of {SCALED_BLOCK} along K, or no scale",
+        problem = (
+            f"`dot_scaled` scales blocks of {SCALED_BLOCK} along K, and K is {depth}"
         )
+        help_ = f"take tiles of a multiple of {SCALED_BLOCK} along K, or no scale"
+        raise call.error("X0201", problem, name, help=help_)
     wanted = (outer, depth // SCALED_BLOCK)
     if scale.shape != wanted:
         side = "row of a" if name == "a_scale" else "column of b"
-        raise call.error(
+        raise call.unfit(
             "X0201",
             f"`{name}` of `dot_scaled` must be {show_shape(wanted)}, not"
             f" {show_shape(scale.shape)}",
             name,
-            label=f"is {describe(scale)}",
-            help=f"it has a row for each {side}, and a column for each"
+            f"it has a row for each {side}, and a column for each"
             f" {SCALED_BLOCK} numbers along K",
         )

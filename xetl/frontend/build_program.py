@@ -61,11 +61,9 @@ def _barrier(call: Call) -> None:
 @builds("subgroup_id")
 def _subgroup_id(call: Call) -> Value:
     if call.ctx.level != "subgroup":
-        raise call.error(
-            "X0608",
-            "`subgroup_id` has a meaning in subgroup-level kernels only",
-            help="declare the kernel with @xetile.kernel(subgroups=[rows, columns])",
-        )
+        problem = "`subgroup_id` has a meaning in subgroup-level kernels only"
+        help_ = "declare the kernel with @xetile.kernel(subgroups=[rows, columns])"
+        raise call.error("X0608", problem, help=help_)
     return Scalar(call.ctx.emit(gpu.SubgroupIdOp()), "int")
 
 
@@ -94,13 +92,9 @@ def _next_power_of_2(call: Call) -> Value:
 def _static_assert(call: Call) -> None:
     condition = call.value("cond")
     if not is_constant(condition):
-        raise call.error(
-            "X0606",
-            "the condition of `static_assert` is known at run time only",
-            "cond",
-            label=f"is {describe(condition)}",
-            help="use xetile.device_assert",
-        )
+        problem = "the condition of `static_assert` is known at run time only"
+        help_ = "use xetile.device_assert"
+        raise call.unfit("X0606", problem, "cond", help_)
     if not arithmetic.truth(call.ctx, call.args["cond"]):
         text = call.value("msg")
         shown = text if isinstance(text, str) else describe(text)
@@ -193,12 +187,9 @@ BUILTINS[breakpoint] = _breakpoint
 def _print(ctx: Context, given: Given, node: ast.Call) -> None:
     """``print(...)`` is `device_print` with its values beside each other."""
     for keyword, arg in given.keywords.items():
-        raise ctx.error(
-            "X0104",
-            f"`print` has no parameter `{keyword}` in a kernel",
-            arg.node,
-            help="write one text: print(f'...')",
-        )
+        problem = f"`print` has no parameter `{keyword}` in a kernel"
+        help_ = "write one text: print(f'...')"
+        raise ctx.error("X0104", problem, arg.node, help=help_)
     parts: list[str] = []
     values: list[Arg] = []
     for arg in given.positional:
@@ -228,21 +219,16 @@ def _device_print(call: Call) -> None:
     if wanted == 0:  # Triton's form: a text, and values behind it
         text, wanted = " ".join([text, *["{}"] * len(values)]), len(values)
     if wanted is None:
-        raise call.error(
-            "X0315",
-            "this text has a field that is not `{}`",
-            "fmt",
-            help="write `{}`, or `{:.3f}`, once for each value, and `{{` for a brace",
-        )
+        problem = "this text has a field that is not `{}`"
+        help_ = "write `{}`, or `{:.3f}`, once for each value, and `{{` for a brace"
+        raise call.error("X0315", problem, "fmt", help=help_)
     if wanted != len(values):
-        raise call.error(
-            "X0315",
+        problem = (
             f"the text has {_plural(wanted, 'field')} `{{}}`, but"
             f" {_plural(len(values), 'value')} {'is' if len(values) == 1 else 'are'}"
-            " given",
-            "fmt",
-            help="write `{}` once for each value",
+            " given"
         )
+        raise call.error("X0315", problem, "fmt", help="write `{}` once for each value")
     shown, unsigned = _shown_values(call, text, values)
     call.ctx.add(xetile.PrintOp(shown, template=text, unsigned=unsigned))
 
@@ -358,12 +344,9 @@ def _shown_values(
     wrong = xetile.wrong_format(text, [each.type for each in shown])
     if wrong is not None:
         arg = values[wrong[0]]
-        raise call.ctx.error(
-            "X0315",
-            f"{describe(arg.value)} cannot be printed so: {wrong[1]}",
-            arg.node,
-            help="write `{}` without a format, or one for its kind: `{:d}`, `{:.3f}`",
-        )
+        problem = f"{describe(arg.value)} cannot be printed so: {wrong[1]}"
+        help_ = "write `{}` without a format, or one for its kind: `{:d}`, `{:.3f}`"
+        raise call.ctx.error("X0315", problem, arg.node, help=help_)
     return shown, unsigned
 
 

@@ -127,12 +127,9 @@ def _tile_pack(call: Call) -> types.Vector:
 def _tile_unpack(call: Call) -> types.Vector:
     value = call.vector("v", blocked=True)
     if len(value.shape) != 4:
-        raise call.error(
-            "X0210",
-            f"`tile_unpack` takes a blocked vector, not {types.describe(value)}",
-            "v",
-            help="xetile.tile_pack(v, [rows, columns]) makes one",
-        )
+        problem = f"`tile_unpack` takes a blocked vector, not {types.describe(value)}"
+        help_ = "xetile.tile_pack(v, [rows, columns]) makes one"
+        raise call.error("X0210", problem, "v", help=help_)
     rows, columns, *blocks = value.shape
     op = xetile.TileUnpackOp(value.ssa, blocks)
     shape = (rows * blocks[0], columns * blocks[1])
@@ -187,14 +184,13 @@ def _block_base(call: Call) -> tuple[Base, types.Value, int]:
     if not isinstance(value, types.Array):
         raise call.wrong_kind("base", "an array")
     if value.rank not in (1, 2):
-        raise call.error(
-            "X0206",
-            f"`{value.name}` has rank {value.rank}: a tile lies in a matrix",
-            "base",
-            help=f"select a matrix first: {value.name}[i]"
+        problem = f"`{value.name}` has rank {value.rank}: a tile lies in a matrix"
+        help_ = (
+            f"select a matrix first: {value.name}[i]"
             if value.rank > 2
-            else "pass an array of rank 1 or 2",
+            else "pass an array of rank 1 or 2"
         )
+        raise call.error("X0206", problem, "base", help=help_)
     rank = len(_listed(call.value("offsets")))
     if rank < value.rank:
         raise _offset_count(call, value.rank, rank, f"`{value.name}`")
@@ -214,10 +210,9 @@ def _address_base(call: Call) -> Base:
 def _extents(call: Call, name: str) -> tuple[types.Extent, ...]:
     values = _listed(call.value(name))
     if len(values) != 2:
+        problem = f"a tile at an address needs `{name}` of two ints"
         raise call.error(
-            "X0204",
-            f"a tile at an address needs `{name}` of two ints",
-            name if call.value(name) is not None else None,
+            "X0204", problem, name if call.value(name) is not None else None
         )
     return tuple(_extent(call, value, name, n) for n, value in enumerate(values))
 
@@ -233,12 +228,10 @@ def _extent(call: Call, value: types.Value, name: str, number: int) -> types.Ext
     node = call.args[name].node
     if isinstance(node, ast.Tuple | ast.List) and number < len(node.elts):
         node = node.elts[number]
+    problem = f"`{name}` of `{call.name}` must hold ints"
+    help_ = _WHOLE if types.is_scalar(value) else None
     raise call.ctx.error(
-        "X0305",
-        f"`{name}` of `{call.name}` must hold ints",
-        node,
-        label=f"is {types.describe(value)}",
-        help=_WHOLE if types.is_scalar(value) else None,
+        "X0305", problem, node, label=f"is {types.describe(value)}", help=help_
     )
 
 
@@ -247,12 +240,9 @@ _WHOLE = "round it: `//` divides to an int"
 
 def _offset_count(call: Call, wanted: int, found: int, what: str) -> CompileError:
     plural = "" if wanted == 1 else "s"
-    return call.error(
-        "X0207",
-        f"{what} needs {wanted} offset{plural}, but {found} are given",
-        "offsets",
-        help=f"write [{', '.join(['row', 'column'][:wanted])}]",
-    )
+    problem = f"{what} needs {wanted} offset{plural}, but {found} are given"
+    help_ = f"write [{', '.join(['row', 'column'][:wanted])}]"
+    return call.error("X0207", problem, "offsets", help=help_)
 
 
 def _offsets(call: Call, shape: types.Shape) -> list[types.Extent]:
@@ -277,12 +267,9 @@ def _order(call: Call, base: Base) -> tuple[int, int]:
         return found
     order = tuple(call.int_list("order"))
     if order not in ((1, 0), (0, 1), (0,)):
-        raise call.error(
-            "X0503",
-            f"`order` must be [1, 0] or [0, 1], not {list(order)}",
-            "order",
-            help="the fastest dim stands first: [1, 0] is row-major",
-        )
+        problem = f"`order` must be [1, 0] or [0, 1], not {list(order)}"
+        help_ = "the fastest dim stands first: [1, 0] is row-major"
+        raise call.error("X0503", problem, "order", help=help_)
     if len(order) == 2 and order != found and base.unit_dim is not None:
         raise call.error(
             "X0503",
@@ -325,12 +312,8 @@ def _update_tile_offset(call: Call) -> types.Tile:
     if tile.scattered:
         moved = _move_scattered(call, tile)
     elif isinstance(call.value("offsets"), types.Vector):
-        raise wrong_kind(
-            call.ctx,
-            "`offsets` of a plain tile",
-            "one int for each dim",
-            call.args["offsets"],
-        )
+        what, given = "`offsets` of a plain tile", call.args["offsets"]
+        raise wrong_kind(call.ctx, what, "one int for each dim", given)
     else:
         offsets = _offsets(call, tile.shape)
         moved = call.ctx.emit(xetile.UpdateTileOffsetOp(tile.ssa, offsets))
@@ -340,13 +323,11 @@ def _update_tile_offset(call: Call) -> types.Tile:
 def _move_scattered(call: Call, tile: types.Tile) -> SSAValue:
     step = call.vector("offsets")
     if step.shape != tile.shape:
-        raise call.error(
-            "X0208",
+        problem = (
             f"a scatter tile of {types.show_shape(tile.shape)} moves by a vector of"
-            " that shape",
-            "offsets",
-            label=f"is {types.describe(step)}",
+            " that shape"
         )
+        raise call.unfit("X0208", problem, "offsets")
     gathers.check_indices(call.ctx, [call.args["offsets"]])
     positions = gathers.as_indices(call.ctx, step)
     op = xetile.UpdateTileOffsetOp(tile.ssa, indices=positions)

@@ -171,11 +171,10 @@ def _new_shape(call: Call) -> Shape:
     values = [arg.value for arg in _given_sizes(call)]
     for value in values:
         if not is_constant(value) or not isinstance(value, int):
+            problem = "a shape must be made of ints known when compiling"
+            help_ = "pass them to the kernel as `constexpr`"
             raise call.error(
-                "X0203",
-                "a shape must be made of ints known when compiling",
-                label=f"holds {describe(value)}",
-                help="pass them to the kernel as `constexpr`",
+                "X0203", problem, label=f"holds {describe(value)}", help=help_
             )
     return tuple(values)
 
@@ -205,14 +204,12 @@ def _tile_broadcast(call: Call) -> Vector:
         shape[d] if d in dims and e == 1 else e for d, e in enumerate(value.shape)
     )
     if len(shape) != rank or expected != shape or not dims:
-        raise call.error(
-            "X0202",
+        problem = (
             f"`tile_broadcast` cannot repeat {show_shape(value.shape)} along {dims}"
-            f" to {show_shape(shape)}",
-            "v",
-            label=f"is {describe(value)}",
-            help="the dims have extent 1 before, the others stay",
+            f" to {show_shape(shape)}"
         )
+        help_ = "the dims have extent 1 before, the others stay"
+        raise call.unfit("X0202", problem, "v", help_)
     growing = [d for d in sorted(set(dims)) if shape[d] != 1]
     if not growing:
         return value
@@ -248,12 +245,9 @@ def combining_kind(call: Call, dtype: DType, *, more: tuple[str, ...] = ()) -> s
     kind = call.constant("kind", "a string")
     kinds = (*KINDS, *more)
     if kind not in kinds:
-        raise call.error(
-            "X0107",
-            f"`{kind}` is not a kind of `{call.name}`",
-            "kind",
-            help=did_you_mean(str(kind), kinds) or f"kinds are {', '.join(kinds)}",
-        )
+        problem = f"`{kind}` is not a kind of `{call.name}`"
+        help_ = did_you_mean(str(kind), kinds) or f"kinds are {', '.join(kinds)}"
+        raise call.error("X0107", problem, "kind", help=help_)
     return kind_of(call, kind, dtype)
 
 
@@ -408,12 +402,9 @@ def _scan_by(call: Call) -> Value:
 def _sort(call: Call) -> Vector:
     value = call.vector("v")
     if value.dtype not in (i32, i64):
-        raise call.error(
-            "X0304",
-            f"`tile_sort` of {value.dtype} has no meaning",
-            "v",
-            help="it sorts i32 and i64; `sort` takes any numbers",
-        )
+        problem = f"`tile_sort` of {value.dtype} has no meaning"
+        help_ = "it sorts i32 and i64; `sort` takes any numbers"
+        raise call.error("X0304", problem, "v", help=help_)
     dim = call.axis("axis", len(value.shape)) + 2 - len(value.shape)
     sort = xetile.TileSortOp(value.ssa, sort_dims=(dim,))
     return Vector(call.ctx.emit(sort), value.shape, value.dtype)

@@ -58,22 +58,17 @@ def _range(ctx: Context, given: Given, node: ast.Call) -> Value:
     _check_count(ctx, "range", given, 3)
     for arg in given.positional:
         if not is_scalar(arg.value) or scalar_kind(arg.value) == "float":
+            problem = "bounds of `range` must be ints"
             raise ctx.error(
-                "X0305",
-                "bounds of `range` must be ints",
-                arg.node,
-                label=f"is {describe(arg.value)}",
+                "X0305", problem, arg.node, label=f"is {describe(arg.value)}"
             )
     values = [arg.value for arg in given.positional]
     start, stop = (0, values[0]) if len(values) == 1 else values[:2]
     step = values[2] if len(values) == 3 else 1
     if not isinstance(step, Scalar) and step == 0:
-        raise ctx.error(
-            "X0604",
-            "the step of `range` is 0",
-            given.positional[2].node,
-            help="a loop needs a step that is not 0",
-        )
+        problem = "the step of `range` is 0"
+        help_ = "a loop needs a step that is not 0"
+        raise ctx.error("X0604", problem, given.positional[2].node, help=help_)
     return Range(start, stop, step)
 
 
@@ -85,12 +80,9 @@ def _extremum(op: Binary, name: str) -> BuiltinHandler:
         if items is not None:
             args = [Arg(item, args[0].node) for item in items]
         if len(args) == 1 and isinstance(args[0].value, Vector):
-            raise ctx.error(
-                "X0303",
-                f"`{name}` of Python takes numbers, not {describe(args[0].value)}",
-                args[0].node,
-                help=f"use xetile.{name}(v, axis) or v.{name}(axis)",
-            )
+            problem = f"`{name}` of Python takes numbers, not {describe(args[0].value)}"
+            help_ = f"use xetile.{name}(v, axis) or v.{name}(axis)"
+            raise ctx.error("X0303", problem, args[0].node, help=help_)
         _check_count(ctx, name, Given(args, {}), None)
         result = args[0]
         for arg in args[1:]:
@@ -104,12 +96,9 @@ def _pairwise(ctx: Context, op: Binary, name: str, one: Arg, other: Arg) -> Valu
     for arg in (one, other):
         if not is_scalar(arg.value):
             if isinstance(arg.value, Vector):
-                raise ctx.error(
-                    "X0303",
-                    f"`{name}` of Python takes numbers, not {describe(arg.value)}",
-                    arg.node,
-                    help=f"use xetile.{op.symbol}",
-                )
+                problem = f"`{name}` of Python takes numbers, not {describe(arg.value)}"
+                help_ = f"use xetile.{op.symbol}"
+                raise ctx.error("X0303", problem, arg.node, help=help_)
             raise wrong_kind(ctx, f"an argument of `{name}`", "a number", arg)
     return arithmetic.binary(ctx, op, one, other)
 
@@ -190,12 +179,9 @@ def _folded(op: Binary, name: str, start: Value) -> BuiltinHandler:
         _check_count(ctx, name, given, 1)
         arg = given.positional[0]
         if isinstance(arg.value, Vector):
-            raise ctx.error(
-                "X0303",
-                f"`{name}` of Python takes a tuple, not {describe(arg.value)}",
-                arg.node,
-                help=f"use xetile.{name}(v, axis)",
-            )
+            problem = f"`{name}` of Python takes a tuple, not {describe(arg.value)}"
+            help_ = f"use xetile.{name}(v, axis)"
+            raise ctx.error("X0303", problem, arg.node, help=help_)
         result = Arg(start, node)
         for item in _sequence(ctx, name, arg):
             part = Arg(item, arg.node)

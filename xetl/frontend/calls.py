@@ -72,12 +72,9 @@ def inline_operation(
     value = _run_in(ctx, source.node, source.file, scope, args, node, hidden=True)
     is_users = not ctx.frame.hidden
     if is_users and ctx.level == "subgroup" and ctx.slm_bytes > shared:
-        raise ctx.error(
-            "X0608",
-            f"`{body.__name__}` has a meaning in workgroup-level kernels only",
-            node,
-            help="it goes through memory that all subgroups of a workgroup share",
-        )
+        problem = f"`{body.__name__}` has a meaning in workgroup-level kernels only"
+        help_ = "it goes through memory that all subgroups of a workgroup share"
+        raise ctx.error("X0608", problem, node, help=help_)
     return value
 
 
@@ -175,11 +172,10 @@ def parameters_of_node(
     """
     arguments = function.args
     if arguments.kwarg is not None:
-        raise ctx.error(
-            "X0402",
-            f"`**{arguments.kwarg.arg}` parameters are not part of the kernel language",
-            help="write the parameters one by one",
+        problem = (
+            f"`**{arguments.kwarg.arg}` parameters are not part of the kernel language"
         )
+        raise ctx.error("X0402", problem, help="write the parameters one by one")
     places = [*arguments.posonlyargs, *arguments.args]
     found = [Parameter(p.arg, defaults.get(p.arg, types.MISSING)) for p in places]
     if arguments.vararg is not None:
@@ -210,12 +206,9 @@ def evaluate_arguments(ctx: Context, node: ast.Call) -> Given:
             given.positional.append(Arg(ctx.evaluate(item), item))
     for keyword in node.keywords:
         if keyword.arg is None:
-            raise ctx.error(
-                "X0402",
-                "`**` arguments are not part of the kernel language",
-                keyword.value,
-                help="write the arguments one by one",
-            )
+            problem = "`**` arguments are not part of the kernel language"
+            help_ = "write the arguments one by one"
+            raise ctx.error("X0402", problem, keyword.value, help=help_)
         value = ctx.evaluate(keyword.value)
         given.keywords[keyword.arg] = Arg(value, keyword)
     return given
@@ -372,12 +365,10 @@ def _not_callable(ctx: Context, callee: types.Value, node: ast.Call) -> CompileE
         )
     if isinstance(getattr(callee, "fn", None), FunctionType):
         name = ctx.frame.text(node.func)
+        problem = f"`{name}` is a kernel: only the host launches it"
+        help_ = "decorate what both use with `@xetile.function`"
         return ctx.error(
-            "X0103",
-            f"`{name}` is a kernel: only the host launches it",
-            node.func,
-            label="a kernel cannot call it",
-            help="decorate what both use with `@xetile.function`",
+            "X0103", problem, node.func, label="a kernel cannot call it", help=help_
         )
     if callable(callee):
         return _host_function(ctx, callee, node)
@@ -392,10 +383,7 @@ def _host_function(
     advice = advice or "compute it before the launch and pass it to the kernel"
     if name in ("print", "pprint"):
         advice = "use xetile.device_print, or xetile.static_print when compiling"
+    problem = f"`{ctx.frame.text(node.func)}` is a function of the host"
     return ctx.error(
-        "X0106",
-        f"`{ctx.frame.text(node.func)}` is a function of the host",
-        node.func,
-        label="cannot run in a kernel",
-        help=advice,
+        "X0106", problem, node.func, label="cannot run in a kernel", help=advice
     )

@@ -239,12 +239,10 @@ class Carried:
 
 def _change(ctx: Context, name: str, first: Binding, last: Binding) -> CompileError:
     if isinstance(last.value, Unset):
+        problem = f"`{name}` may have no usable value in the next iteration"
+        help_ = f"keep `{name}` one kind of value on every path"
         return ctx.error(
-            "X0601",
-            f"`{name}` may have no usable value in the next iteration",
-            last.node,
-            notes=[last.value.why],
-            help=f"keep `{name}` one kind of value on every path",
+            "X0601", problem, last.node, notes=[last.value.why], help=help_
         )
     origin = f" (set{line_of(first.node)})" if first.node else " (a parameter)"
     before, now = describe_kind(first.value), describe_kind(last.value)

@@ -320,8 +320,6 @@ def _absolute_scalar(ctx: Context, value: Scalar) -> Scalar:
 
 def _refuse_mask(ctx: Context, symbol: str, value: Value, is_mask: bool) -> None:
     if is_mask:
-        raise ctx.error(
-            "X0304",
-            f"`{symbol}` is not defined on {describe(value)}",
-            help="convert the mask first: `.to(xetile.i32)`",
-        )
+        problem = f"`{symbol}` is not defined on {describe(value)}"
+        help_ = "convert the mask first: `.to(xetile.i32)`"
+        raise ctx.error("X0304", problem, help=help_)

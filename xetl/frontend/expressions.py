@@ -57,11 +57,10 @@ def argument(ctx: Context, node: ast.expr) -> Arg:
 @expression(ast.Constant)
 def _constant(ctx: Context, node: ast.Constant) -> Value:
     if isinstance(node.value, bytes | complex):
-        raise ctx.error(
-            "X0402",
-            f"{type(node.value).__name__} constants are not part of the kernel"
-            " language",
+        problem = (
+            f"{type(node.value).__name__} constants are not part of the kernel language"
         )
+        raise ctx.error("X0402", problem)
     return node.value
 
 
@@ -252,11 +251,9 @@ def _contains(ctx: Context, wanted: bool, left: Arg, right: Arg) -> Value:
         return found == wanted
     items = items_of(right.value)
     if items is None or not all(is_scalar(item) for item in [left.value, *items]):
-        raise ctx.error(
-            "X0305",
-            "`in` looks for a number in a tuple of numbers",
-            help="compare with `==` and combine with `or`",
-        )
+        problem = "`in` looks for a number in a tuple of numbers"
+        help_ = "compare with `==` and combine with `or`"
+        raise ctx.error("X0305", problem, help=help_)
     found: Value = False
     for item in items:
         same = arithmetic.compare(ctx, COMPARISONS[ast.Eq], left, Arg(item, right.node))

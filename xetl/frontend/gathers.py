@@ -57,12 +57,9 @@ def scatter_tile(
     """
     if len(indices) != array.rank:
         count = "1 index is" if len(indices) == 1 else f"{len(indices)} indices are"
-        raise ctx.error(
-            "X0206",
-            f"`{array.name}` has rank {array.rank}, but {count} given",
-            indices[0].node,
-            help="vectors of indices choose elements: give one for each dim",
-        )
+        problem = f"`{array.name}` has rank {array.rank}, but {count} given"
+        help_ = "vectors of indices choose elements: give one for each dim"
+        raise ctx.error("X0206", problem, indices[0].node, help=help_)
     check_indices(ctx, indices)
     shape = shape_of_indices(ctx, indices)
     if array.rank == 1:
@@ -113,12 +110,10 @@ def store_elements(
             help="the shapes must be equal: use xetile.tile_broadcast",
         )
     if vector.dtype != array.dtype:
+        problem = f"{vector.dtype} cannot be stored in an array of {array.dtype}"
+        help_ = f"convert the value: `.to(xetile.{array.dtype})`"
         raise ctx.error(
-            "X0311",
-            f"{vector.dtype} cannot be stored in an array of {array.dtype}",
-            value.node,
-            label=f"is {describe(vector)}",
-            help=f"convert the value: `.to(xetile.{array.dtype})`",
+            "X0311", problem, value.node, label=f"is {describe(vector)}", help=help_
         )
     mask = splat(ctx, True, tile.shape, dtypes.i1)
     ctx.add(xetile.StoreScatterOp(vector.ssa, mask.ssa, tile.ssa))
@@ -131,12 +126,9 @@ def check_indices(ctx: Context, indices: Sequence[Arg]) -> None:
         whole = is_scalar(value) and scalar_kind(value) == "int"
         if not whole and not (isinstance(value, Vector) and value.dtype.is_integer):
             found = value.dtype if isinstance(value, Vector) else describe(value)
-            raise ctx.error(
-                "X0305",
-                f"indices must be integers, not {found}",
-                arg.node,
-                help="convert with `.to(xetile.i64)`",
-            )
+            problem = f"indices must be integers, not {found}"
+            help_ = "convert with `.to(xetile.i64)`"
+            raise ctx.error("X0305", problem, arg.node, help=help_)
 
 
 def shape_of_indices(ctx: Context, indices: Sequence[Arg]) -> Shape:

@@ -171,12 +171,11 @@ def _check_returns(ctx: Context) -> None:
     """A kernel gives nothing back; a ControlFlowError if it returns a value."""
     returned = ctx.scope.returned
     if returned is not None and returned.value is not None:
-        raise ctx.error(
-            "X0611",
-            f"a kernel returns nothing, but this is {types.describe(returned.value)}",
-            returned.node,
-            help="store results with xetile.store_tile(value, tile)",
+        problem = (
+            f"a kernel returns nothing, but this is {types.describe(returned.value)}"
         )
+        help_ = "store results with xetile.store_tile(value, tile)"
+        raise ctx.error("X0611", problem, returned.node, help=help_)
 
 
 def _check_parameters(ctx: Context, function: Callable[..., Any]) -> None:

@@ -41,12 +41,9 @@ _run_left_range = late(_WHILE_LOOPS, "run_left_range")
 def refuse_else(ctx: Context, node: ast.For | ast.While) -> None:
     """Refuse ``else`` of a loop."""
     if node.orelse:
-        raise ctx.error(
-            "X0402",
-            "`else` of a loop is not part of the kernel language",
-            node.orelse[0],
-            help="put the statements behind the loop",
-        )
+        problem = "`else` of a loop is not part of the kernel language"
+        help_ = "put the statements behind the loop"
+        raise ctx.error("X0402", problem, node.orelse[0], help=help_)
 
 
 def run_loop(ctx: Context, node: ast.For) -> None:
@@ -58,12 +55,9 @@ def run_loop(ctx: Context, node: ast.For) -> None:
         return
     items = iterated if isinstance(iterated, range) else types.items_of(iterated)
     if items is None:
-        raise ctx.error(
-            "X0305",
-            f"a loop cannot run over {types.describe(iterated)}",
-            node.iter,
-            help="write `range(...)`, or xetile.static_range(...) to unroll",
-        )
+        problem = f"a loop cannot run over {types.describe(iterated)}"
+        help_ = "write `range(...)`, or xetile.static_range(...) to unroll"
+        raise ctx.error("X0305", problem, node.iter, help=help_)
     _unroll(ctx, node, items)
 
 
@@ -317,12 +311,11 @@ def _return(ctx: Context, node: ast.Return) -> None:
 def _function(ctx: Context, node: ast.FunctionDef) -> None:
     for decorator in node.decorator_list:
         if ctx.evaluate(decorator) is not function:
-            raise ctx.error(
-                "X0402",
-                "decorators of nested functions are not part of the kernel language",
-                decorator,
-                help="leave it out: nested functions need none",
+            problem = (
+                "decorators of nested functions are not part of the kernel language"
             )
+            help_ = "leave it out: nested functions need none"
+            raise ctx.error("X0402", problem, decorator, help=help_)
     defaults = evaluate_defaults(ctx, node.args)
     ctx.scope.bind(
         node.name, types.LocalFunction(node, ctx.scope, ctx.frame, defaults), node

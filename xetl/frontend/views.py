@@ -38,12 +38,9 @@ def slice_array(ctx: Context, array: Array, items: Sequence[ast.expr]) -> Value:
             continue
         step = _step(ctx, item)
         if step != 1 and dim == array.unit_dim:
-            raise ctx.error(
-                "X0305",
-                f"`{array.name}` is contiguous along this dim: it takes no step",
-                item,
-                help="index with a vector, `X[rows, cols]`, or slice before the launch",
-            )
+            problem = f"`{array.name}` is contiguous along this dim: it takes no step"
+            help_ = "index with a vector, `X[rows, cols]`, or slice before the launch"
+            raise ctx.error("X0305", problem, item, help=help_)
         lower, upper = (_bound(ctx, each) for each in (item.lower, item.upper))
         build = Builder(InsertPoint.at_end(ctx.block), ctx.location())
         start, sizes[dim] = _part(build, sizes[dim], lower, upper, step)
@@ -75,12 +72,10 @@ def _bound(ctx: Context, node: ast.expr | None) -> Index | None:
         return None
     value = ctx.evaluate(node)
     if not is_scalar(value) or scalar_kind(value) != "int":
+        problem = "a bound of a slice must be an int"
+        help_ = "elements at vectors of indices need a vector for each dim"
         raise ctx.error(
-            "X0305",
-            "a bound of a slice must be an int",
-            node,
-            label=f"is {describe(value)}",
-            help="elements at vectors of indices need a vector for each dim",
+            "X0305", problem, node, label=f"is {describe(value)}", help=help_
         )
     return value if isinstance(value, int) else to_int(ctx, value)
 

@@ -111,11 +111,8 @@ class DType:
         name = name.removeprefix("torch.")
         found = BY_NAME.get(name)
         if found is None:
-            raise TileTypeError(
-                f"`{name}` is not a dtype of xetl",
-                code="X0301",
-                help=did_you_mean(name, BY_NAME),
-            )
+            problem = f"`{name}` is not a dtype of xetl"
+            raise TileTypeError(problem, code="X0301", help=did_you_mean(name, BY_NAME))
         return found
 
 
@@ -240,9 +237,6 @@ def _promote_integers(left: DType, right: DType) -> DType:
 
 
 def _no_common(left: DType, right: DType, why: str) -> TileTypeError:
-    return TileTypeError(
-        f"{left} and {right} have no common dtype",
-        code="X0302",
-        notes=[why],
-        help="convert one of them with `.to(...)`",
-    )
+    problem = f"{left} and {right} have no common dtype"
+    help_ = "convert one of them with `.to(...)`"
+    return TileTypeError(problem, code="X0302", notes=[why], help=help_)

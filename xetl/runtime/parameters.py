@@ -128,11 +128,10 @@ def _listed(names: Sequence[str]) -> str:
 
 def _check_declaration(fn: Callable[..., Any], parameter: inspect.Parameter) -> None:
     if parameter.kind is parameter.VAR_KEYWORD:
+        problem = f"`{parameter}` cannot be a parameter of the kernel `{fn.__name__}`"
+        help_ = "name each parameter; optional ones may default to None"
         raise LaunchError(
-            f"`{parameter}` cannot be a parameter of the kernel `{fn.__name__}`",
-            code="X0809",
-            help="name each parameter; optional ones may default to None",
-            **_place_of(fn, parameter.name),
+            problem, code="X0809", help=help_, **_place_of(fn, parameter.name)
         )
     if parameter.name in RESERVED:
         raise LaunchError(

@@ -63,12 +63,11 @@ def bind(
         LaunchError: there are too few or too many, or one does not fit its type.
     """
     if len(args) != len(types):
-        raise LaunchError(
-            f"`{kernel}` takes {len(types)} arguments, but {len(args)} were given",
-            code="X0803",
-            help="its arguments are "
-            + ", ".join(f"`{name}`: {type_}" for name, type_ in zip(names, types)),
+        problem = f"`{kernel}` takes {len(types)} arguments, but {len(args)} were given"
+        help_ = "its arguments are " + ", ".join(
+            f"`{name}`: {type_}" for name, type_ in zip(names, types)
         )
+        raise LaunchError(problem, code="X0803", help=help_)
     values = [_value(*each) for each in zip(names, types, args)]
     params = [_param(*each) for each in zip(names, types, values)]
     return _asks_for(names, tuple(with_aliases(params, values)), values, args)
@@ -178,11 +177,10 @@ def _flat(name: str, type_: Attribute, view: ArrayView) -> ArrayView:
     step = 1
     for extent, stride in zip(reversed(view.shape), reversed(view.strides)):
         if extent > 1 and stride != step:
-            raise LaunchError(
-                f"`{name}` has gaps between its elements, which {type_} cannot have",
-                code="X0824",
-                help="pass a copy",
+            problem = (
+                f"`{name}` has gaps between its elements, which {type_} cannot have"
             )
+            raise LaunchError(problem, code="X0824", help="pass a copy")
         step *= extent
     return ArrayView(
         view.address, view.dtype, (prod(view.shape),), (1,), view.readonly, view.obj

@@ -112,12 +112,11 @@ class TileTrace:
 
     def _figure(self) -> Any:
         if not self.accesses:
-            raise LaunchError(
-                "no tile was traced",
-                code="X0817",
-                help="call kernel.interpret(...) inside of `with`, with a grid that "
-                f"has program {self.program}",
+            help_ = (
+                "call kernel.interpret(...) inside of `with`, with a grid that "
+                f"has program {self.program}"
             )
+            raise LaunchError("no tile was traced", code="X0817", help=help_)
         try:
             return draw(self.program, self.accesses)
         except ModuleNotFoundError:

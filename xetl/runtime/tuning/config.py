@@ -131,8 +131,7 @@ def check_names(parameters: Parameters, names: Iterable[str], what: str) -> None
                 f"`{name}` is an option of Triton's compiler: leave it out; how a "
                 "workgroup is divided is said by a `wg_map`"
             )
-        raise LaunchError(
-            f"{what} name `{name}`, but `{parameters.kernel}` has no such parameter",
-            code=DECLARED_WRONG,
-            help=help,
+        problem = (
+            f"{what} name `{name}`, but `{parameters.kernel}` has no such parameter"
         )
+        raise LaunchError(problem, code=DECLARED_WRONG, help=help)

@@ -132,10 +132,8 @@ class Benchmark:
         if unit in scales:
             return scales[unit] * value, flops / moved
         if unit not in times:
-            raise _wrong(
-                f"a roofline needs times or rates, but the unit is {self.unit!r}",
-                "measure in ms, us, s, GFLOP/s or TFLOP/s",
-            )
+            problem = f"a roofline needs times or rates, but the unit is {self.unit!r}"
+            raise _wrong(problem, "measure in ms, us, s, GFLOP/s or TFLOP/s")
         return 1e-9 * flops / (times[unit] * value), flops / moved
 
 

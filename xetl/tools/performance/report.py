@@ -242,12 +242,11 @@ def _check_files(files: Sequence[PathLike | None]) -> None:
     """Before anything is measured, whether what is asked for can be written."""
     for file in files:
         if file is not None and not Path(file).absolute().parent.is_dir():
-            raise LaunchError(
+            problem = (
                 f"`{file}` cannot be written: there is no folder "
-                f"`{Path(file).absolute().parent}`",
-                code=WRONG,
-                help="make it first",
+                f"`{Path(file).absolute().parent}`"
             )
+            raise LaunchError(problem, code=WRONG, help="make it first")
 
 
 def _check_plots(files: Sequence[PathLike | None]) -> None:
