@@ -2,133 +2,27 @@
 
 Calls are completed before anything else happens; from then on they are those of a
 plain kernel, with its shortcuts.
-
-`Call` is one call: its arguments by name, and how to make it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from xetl.backend import Event
 from xetl.errors import LaunchError, XetlError
 from xetl.language.pickling import reduced
-from xetl.language.signature import replaced
 from xetl.runtime.call_site import at_caller
-from xetl.runtime.executables import Prepared, choose_target
-from xetl.runtime.grid import Grid, GridSpec, fixed
+from xetl.runtime.grid import Grid, GridSpec
 from xetl.runtime.kernel import Kernel
 from xetl.runtime.launcher import Plan
-from xetl.runtime.placement import choose_backend
 from xetl.runtime.shortcuts import OPTIONS
 from xetl.runtime.signature_text import describe
 from xetl.runtime.tensors import hide_from_dynamo
+from xetl.runtime.tuning.call import Call, Heuristic, Hooks
 from xetl.runtime.tuning.config import Config
 from xetl.runtime.tuning.trials import Trial
 from xetl.runtime.tuning.tuner import Tuner
-
-Hooks = tuple[Callable[..., object] | None, Callable[..., object] | None]
-"""Called with the arguments by name before and after each trial."""
-
-
-@dataclass(frozen=True)
-class Call:
-    """See `xetl.runtime.tuning.tuner.TunedCall`.
-
-    Attributes:
-        kernel: what is called.
-        values: the arguments by name; what configs and functions set is left out.
-        options: backend, queue, wait.
-        grid: of the launch.
-    """
-
-    kernel: CompletedKernel
-    values: Mapping[str, Any]
-    options: Mapping[str, Any]
-    grid: GridSpec
-
-    @property
-    def name(self) -> str:
-        """Of the kernel."""
-        return self.kernel.fn.__name__
-
-    @property
-    def backend(self) -> object:
-        """``backend=`` of the call."""
-        return self.options.get("backend")
-
-    def where(self) -> tuple[str, str, str]:
-        """Names of backend, target and machine."""
-        backend = choose_backend(self.backend, self.values.values())
-        target = choose_target(backend)
-        return backend.name, target, backend.machine_name(target)
-
-    def compute(self, name: str, config: Config) -> Any:
-        """What the function of a constant says, with those of a config."""
-        return self.kernel.heuristics[name]({**self.values, **config.kwargs})
-
-    def computed(self, config: Config) -> dict[str, Any]:
-        """All constants that functions compute, but those that were given.
-
-        A function sees what those before it computed.
-        """
-        found: dict[str, Any] = {}
-        for name in self.kernel.heuristics:
-            if name not in self.values:
-                found[name] = self.compute(name, Config({**config.kwargs, **found}))
-        return found
-
-    def prepare_with(self, config: Config) -> Prepared:
-        """Compile the call with a config."""
-        return self.kernel.prepare((), self._named(config))
-
-    def grid_with(self, config: Config) -> Grid:
-        """The grid of the call with a config."""
-        if callable(self.grid):
-            return self.kernel.grid_of(self.grid, (), self._named(config))
-        return fixed(self.grid)
-
-    def plan_with(self, config: Config, arrays: Mapping[str, Any]) -> Plan:
-        """Bind the call with a config, some arrays replaced."""
-        named = self._with(self._named(config), arrays)
-        # Copies lie on the host, whose arrays do not say which backend is meant.
-        named["backend"] = self.where()[0]
-        return Kernel.bind(self.kernel, grid=self.grid, **named)
-
-    def has_hooks(self, config: Config) -> bool:
-        """Whether `before` or `after` do anything."""
-        return config.pre_hook is not None or any(self.kernel.hooks)
-
-    def before(self, config: Config, arrays: Mapping[str, Any]) -> None:
-        """Call the hooks that the user wants before a trial."""
-        named = self._with({**self.values, **config.kwargs}, arrays)
-        if self.kernel.hooks[0] is not None:
-            self.kernel.hooks[0](named)
-        if config.pre_hook is not None:
-            config.pre_hook(named)
-
-    def after(self, config: Config, arrays: Mapping[str, Any]) -> None:
-        """Call the hook that the user wants after a trial."""
-        if self.kernel.hooks[1] is not None:
-            named = self._with({**self.values, **config.kwargs}, arrays)
-            self.kernel.hooks[1](named, exception=None)
-
-    def _with(
-        self, named: Mapping[str, Any], arrays: Mapping[str, Any]
-    ) -> dict[str, Any]:
-        """Arguments with other arrays, also where these are in tuples."""
-        return {name: replaced(name, each, arrays) for name, each in named.items()}
-
-    def _named(self, config: Config) -> dict[str, Any]:
-        """All by name; the trial waits, whatever the call does."""
-        options = {n: v for n, v in self.options.items() if n != "wait"}
-        computed = self.computed(config)
-        return {**self.values, **config.kwargs, **computed, **options}
-
-
-Heuristic = Callable[[dict[str, Any]], Any]
 
 
 class CompletingLauncher:
@@ -321,7 +215,7 @@ class CompletedKernel(Kernel):
         named = dict(zip(self._names, values))
         for name in free:
             del named[name]
-        return Call(self, named, options, grid)
+        return Call(self, self.heuristics, self.hooks, named, options, grid)
 
     def _refuse_given(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> None:
         assert self.tuner is not None

@@ -15,13 +15,13 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from time import perf_counter, sleep
 from types import TracebackType
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -29,9 +29,9 @@ from xetl.backend import ArrayView
 from xetl.errors import LaunchError, TuningWarning, XetlError
 from xetl.runtime.call_site import warn_at_caller
 from xetl.runtime.executables import WOULD_COMPILE, Prepared
-from xetl.runtime.grid import Grid
 from xetl.runtime.launcher import Plan
 from xetl.runtime.measure import time_calls
+from xetl.runtime.tuning.call import Call
 from xetl.runtime.tuning.config import Config
 from xetl.runtime.tuning.copies import Copies, difference
 from xetl.settings import no_compile
@@ -184,34 +184,6 @@ _ESTIMATED = 3.0
 """Configs whose estimate is so many times the best are left out."""
 
 
-class Tuned(Protocol):
-    """What trials need of a kernel."""
-
-    def prepare_with(self, config: Config) -> Prepared:
-        """Compile the call with a config."""
-        ...
-
-    def grid_with(self, config: Config) -> Grid:
-        """The grid of the call with a config."""
-        ...
-
-    def plan_with(self, config: Config, arrays: Mapping[str, Any]) -> Plan:
-        """Bind the call with a config, some arrays replaced."""
-        ...
-
-    def has_hooks(self, config: Config) -> bool:
-        """Whether the user wants anything before or after a launch."""
-        ...
-
-    def before(self, config: Config, arrays: Mapping[str, Any]) -> None:
-        """Call what the user wants before a launch."""
-        ...
-
-    def after(self, config: Config, arrays: Mapping[str, Any]) -> None:
-        """Call what the user wants after a launch."""
-        ...
-
-
 @dataclass
 class Trial:
     """What became of a config.
@@ -261,12 +233,11 @@ class Trials:
     """The trials of one call.
 
     Attributes:
-        kernel: with the call's arguments.
         options: how to go about it.
         trials: one for each config, in the order of the declaration.
     """
 
-    kernel: Tuned
+    call: Call
     options: Options
     trials: list[Trial]
     _errors: list[XetlError] = field(default_factory=list[XetlError])
@@ -308,13 +279,13 @@ class Trials:
             progress.advance("compiling")
             if not had_workers and perf_counter() - start > _WORTH_WORKERS:
                 rest = [each.config for each in self.trials[index + 1 :]]
-                jobs = [partial(self.kernel.prepare_with, each) for each in rest]
+                jobs = [partial(self.call.prepare_with, each) for each in rest]
                 had_workers = run_in_workers(jobs, end - perf_counter())
         return ready
 
     def _prepare(self, trial: Trial, ready: list[_Ready]) -> None:
         try:
-            prepared = self.kernel.prepare_with(trial.config)
+            prepared = self.call.prepare_with(trial.config)
             seconds = self._estimate(prepared, trial.config)
         except XetlError as error:
             if error.code == WOULD_COMPILE:
@@ -327,7 +298,7 @@ class Trials:
     def _estimate(self, prepared: Prepared, config: Config) -> float | None:
         """Seconds of a launch by the backend's model of costs, if it has one."""
         loaded, args = prepared.found.loaded, prepared.wanted.args
-        grid = self.kernel.grid_with(config)
+        grid = self.call.grid_with(config)
         expected = loaded.backend.expect(loaded.artifact, grid, args)
         return expected[0].seconds if expected else None
 
@@ -353,7 +324,7 @@ class Trials:
                 trial.problem = "the budget was over before it was timed"
                 continue
             try:
-                plans[index] = self.kernel.plan_with(trial.config, copies.arrays)
+                plans[index] = self.call.plan_with(trial.config, copies.arrays)
                 found = self._results(trial, plans[index], copies)
             except XetlError as error:
                 self._drop(trial, error)
@@ -379,7 +350,7 @@ class Trials:
     def _before(self, trial: Trial, copies: Copies) -> None:
         copies.restore_some(self.options.restored)
         copies.zero(self.options.zeroed)
-        self.kernel.before(trial.config, copies.arrays)
+        self.call.before(trial.config, copies.arrays)
 
     def _seconds(self, trial: Trial, plan: Plan, copies: Copies, best: float) -> float:
         """Of a launch; roughly, if it is much slower than the best."""
@@ -398,12 +369,12 @@ class Trials:
     def _run(self, trial: Trial, plan: Plan, copies: Copies) -> None:
         self._before(trial, copies)
         plan()
-        self.kernel.after(trial.config, copies.arrays)
+        self.call.after(trial.config, copies.arrays)
 
     def _preparation(self, trial: Trial, copies: Copies) -> Callable[[], None] | None:
         """What is done before each timed launch; None: nothing."""
         needs = self.options.restored or self.options.zeroed
-        if needs or self.kernel.has_hooks(trial.config):
+        if needs or self.call.has_hooks(trial.config):
             return partial(self._before, trial, copies)
         return None
 

@@ -17,7 +17,7 @@ import re
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 from xetl.errors import LaunchError, XetlError
 from xetl.language.contents import source_text
@@ -25,33 +25,11 @@ from xetl.language.signature import items_by_path
 from xetl.locks import ForkSafeLock
 from xetl.runtime.cache import tuned_folder, write_whole
 from xetl.runtime.parameters import Parameters
+from xetl.runtime.tuning.call import Call
 from xetl.runtime.tuning.config import DECLARED_WRONG, Config, check_names
-from xetl.runtime.tuning.trials import Options, Trial, Trials, Tuned, warn_of_dropped
+from xetl.runtime.tuning.trials import Options, Trial, Trials, warn_of_dropped
 from xetl.settings import config as settings
 from xetl.settings import launch_state
-
-
-class TunedCall(Tuned, Protocol):
-    """A call of a kernel, as `Tuner` sees it."""
-
-    @property
-    def name(self) -> str:
-        """Of the kernel."""
-        ...
-
-    @property
-    def values(self) -> Mapping[str, Any]:
-        """The arguments by name, defaults filled in, without what configs set."""
-        ...
-
-    @property
-    def backend(self) -> object:
-        """``backend=`` of the call."""
-        ...
-
-    def where(self) -> tuple[str, str, str]:
-        """Names of backend, target and machine."""
-        ...
 
 
 class Tuner:
@@ -104,13 +82,13 @@ class Tuner:
         self._lock = ForkSafeLock()
         self._is_tuning = False
 
-    def known(self, call: TunedCall) -> Config:
+    def known(self, call: Call) -> Config:
         """The best config as far as it is known, else the first; nothing is tried."""
         found = self._known.get(self._memory_key(call))
         found = found or self._remembered(call)
         return found or self.configs[0]
 
-    def choose(self, call: TunedCall) -> Config:
+    def choose(self, call: Call) -> Config:
         """The best config for a call; trials are made if nothing is known.
 
         Raises:
@@ -127,7 +105,7 @@ class Tuner:
         self.best = found
         return found
 
-    def _found(self, call: TunedCall, key: object) -> Config:
+    def _found(self, call: Call, key: object) -> Config:
         if len(self.configs) == 1:
             found: Config | None = self.configs[0]
         else:
@@ -141,7 +119,7 @@ class Tuner:
         self._known[key] = found
         return found
 
-    def _tuned(self, call: TunedCall) -> Config:
+    def _tuned(self, call: Call) -> Config:
         self._is_tuning = True
         try:
             listed = self._pruned(call)
@@ -163,7 +141,7 @@ class Tuner:
 
     # What is known -----------------------------------------------------------------
 
-    def _memory_key(self, call: TunedCall) -> object:
+    def _memory_key(self, call: Call) -> object:
         """What tells calls apart, at each launch: cheap."""
         parts: list[object] = [call.backend]
         for name, value in call.values.items():
@@ -177,7 +155,7 @@ class Tuner:
             return repr(key)
         return key
 
-    def _remembered(self, call: TunedCall) -> Config | None:
+    def _remembered(self, call: Call) -> Config | None:
         if self._file is None:
             return None
         try:
@@ -188,7 +166,7 @@ class Tuner:
             return None
         return next((each for each in self.configs if each.texts == texts), None)
 
-    def _question(self, call: TunedCall) -> Question:
+    def _question(self, call: Call) -> Question:
         values = call.values
         backend, target, machine = call.where()
         return {
@@ -202,7 +180,7 @@ class Tuner:
 
     # Pruning by the user -----------------------------------------------------------
 
-    def _pruned(self, call: TunedCall) -> list[Config]:
+    def _pruned(self, call: Call) -> list[Config]:
         """What `prune_configs_by` leaves: as in Triton."""
         listed = self.configs
         early = self._prune.get("early_config_prune")
