@@ -12,11 +12,11 @@ The language is MLIR's, read by xDSL's `FormatParser`.  What differs from xDSL:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
-from typing import TypeVar, cast
+from typing import Any, ClassVar, TypeVar
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -129,20 +129,36 @@ class DynamicIndexList(CustomDirective):
         return True
 
 
-@irdl_custom_directive
-class Integers(CustomDirective):
-    """``[1, 0]``: a dense array of i64."""
-
-    array: AttributeVariable
-
-    def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Parse the list."""
-        self.array.set(state, parse_indices(parser).static)
+class Silent(CustomDirective):
+    """What is read, but printed otherwise or not at all."""
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Print the list."""
+        """Print nothing."""
+
+
+class _SpeltAttribute(CustomDirective):
+    attribute: AttributeVariable
+
+    # Functions, not methods: they are taken from the class.
+    read: ClassVar[Callable[[Parser], Attribute]]
+    spell: ClassVar[Callable[[Any], str]]
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        self.attribute.set(state, type(self).read(parser))
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
         state.print_whitespace(printer)
-        printer.print_string(str(list(ints_of(self.array.get(op)))))
+        printer.print_string(type(self).spell(self.attribute.get(op)))
+
+
+def spelt(
+    name: str, read: Callable[[Parser], Attribute], spell: Callable[[Any], str]
+) -> type[CustomDirective]:
+    """A directive for an attribute that is read and printed by functions."""
+    body = {"read": staticmethod(read), "spell": staticmethod(spell)}
+    made = type(name, (_SpeltAttribute,), body)
+    made.__annotations__ = {"attribute": AttributeVariable}
+    return irdl_custom_directive(made)
 
 
 @irdl_custom_directive
@@ -168,41 +184,10 @@ class Enumerated(CustomDirective):
         printer.print_string(_words(type(op))[number.value.data])
 
 
-@irdl_custom_directive
-class Word(CustomDirective):
-    """A bare word for a text."""
-
-    text: AttributeVariable
-
-    def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Parse the word."""
-        self.text.set(state, StringAttr(parser.parse_identifier()))
-
-    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Print the word."""
-        state.print_whitespace(printer)
-        text = self.text.get(op)
-        assert isinstance(text, StringAttr)
-        printer.print_string(text.data)
-
-
-@irdl_custom_directive
-class Words(CustomDirective):
-    """``(a, b)`` for an array of texts."""
-
-    texts: AttributeVariable
-
-    def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Parse the list."""
-        paren, one = parser.Delimiter.PAREN, parser.parse_identifier
-        words = parser.parse_comma_separated_list(paren, one)
-        self.texts.set(state, ArrayAttr([StringAttr(word) for word in words]))
-
-    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Print the list."""
-        state.print_whitespace(printer)
-        texts = cast("ArrayAttr[StringAttr]", self.texts.get(op))
-        printer.print_string(f"({', '.join(text.data for text in texts)})")
+def _read_words(parser: Parser) -> Attribute:
+    paren, one = parser.Delimiter.PAREN, parser.parse_identifier
+    words = parser.parse_comma_separated_list(paren, one)
+    return ArrayAttr([StringAttr(word) for word in words])
 
 
 def _words(op_type: type[IRDLOperation]) -> tuple[str, ...]:
@@ -210,7 +195,13 @@ def _words(op_type: type[IRDLOperation]) -> tuple[str, ...]:
     return words
 
 
-_DIRECTIVES = (Indices, DynamicIndexList, Integers, Enumerated, Word, Words)
+_DIRECTIVES = (
+    *(Indices, DynamicIndexList, Enumerated),
+    # ``[1, 0]`` for a dense array of i64, a bare word for a text, ``(a, b)`` for some.
+    spelt("Integers", lambda p: parse_indices(p).static, lambda a: str([*ints_of(a)])),
+    spelt("Word", lambda p: StringAttr(p.parse_identifier()), lambda text: text.data),
+    spelt("Words", _read_words, lambda a: f"({', '.join(text.data for text in a)})"),
+)
 _MODULES = ("xetl.dialects.upstream.directives", "xetl.dialects.xetile.syntax")
 """They import operations, which load this module when one has a text."""
 

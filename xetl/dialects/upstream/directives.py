@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from xdsl.dialects.builtin import AffineMapAttr
+from xdsl.ir import Attribute
 from xdsl.irdl import IRDLOperation
 from xdsl.irdl.declarative_assembly_format import (
     AttributeVariable,
@@ -15,6 +16,7 @@ from xdsl.irdl.declarative_assembly_format import (
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 
+from ..assembly import Silent, spelt
 from ..reduction_kinds import CombiningKindAttr, parse_kind
 from .elementwise import FastMathFlagsAttr, FlagsAttr, IntegerOverflowFlagsAttr
 from .memref_views import groups_attribute, groups_of
@@ -46,7 +48,7 @@ class Flags(CustomDirective):
 
 
 @irdl_custom_directive
-class Ignored(CustomDirective):
+class Ignored(Silent):
     """Promises that nothing follows from here: read, but not kept."""
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
@@ -55,9 +57,6 @@ class Ignored(CustomDirective):
         if parser.parse_optional_keyword("fastmath"):
             FastMathFlagsAttr.parse_parameter(parser)
 
-    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Print nothing."""
-
 
 _ROUNDINGS = (
     *("to_nearest_even", "downward", "upward", "toward_zero", "to_nearest_away"),
@@ -65,7 +64,7 @@ _ROUNDINGS = (
 
 
 @irdl_custom_directive
-class Rounding(CustomDirective):
+class Rounding(Silent):
     """The one way of rounding; it is not printed."""
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
@@ -77,46 +76,13 @@ class Rounding(CustomDirective):
                 f"floats are rounded {_ROUNDINGS[0]}, not {mode}", position
             )
 
-    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Print nothing."""
 
-
-@irdl_custom_directive
-class Map(CustomDirective):
-    """``(d0, d1) -> (d1, d0)``."""
-
-    map_: AttributeVariable
-
-    def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Parse the map."""
-        self.map_.set(state, AffineMapAttr(parser.parse_affine_map()))
-
-    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Print the map."""
-        found = self.map_.get(op)
-        assert isinstance(found, AffineMapAttr)
-        printer.print_string(f" {found.data}")
-
-
-@irdl_custom_directive
-class Groups(CustomDirective):
-    """``[[0, 1], [2]]``: which dimensions become one."""
-
-    groups: AttributeVariable
-
-    def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Parse the lists."""
-        square, one = parser.Delimiter.SQUARE, parser.parse_integer
-        found = parser.parse_comma_separated_list(
-            square, lambda: parser.parse_comma_separated_list(square, one)
-        )
-        self.groups.set(state, groups_attribute(found))
-
-    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Print the lists."""
-        groups = self.groups.get(op)
-        assert groups is not None
-        printer.print_string(f" {groups_of(groups)}")
+def _read_groups(parser: Parser) -> Attribute:
+    square, one = parser.Delimiter.SQUARE, parser.parse_integer
+    found = parser.parse_comma_separated_list(
+        square, lambda: parser.parse_comma_separated_list(square, one)
+    )
+    return groups_attribute(found)
 
 
 @irdl_custom_directive
@@ -135,21 +101,18 @@ class OneType(CustomDirective):
         printer.print_attribute(self.types.get(op)[0])
 
 
-@irdl_custom_directive
-class Combined(CustomDirective):
-    """``<add>``, in any spelling."""
-
-    kind: AttributeVariable
-
-    def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Parse the kind."""
-        self.kind.set(state, CombiningKindAttr(parse_kind(parser)))
-
-    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Print the kind."""
-        kind = self.kind.get(op)
-        assert isinstance(kind, CombiningKindAttr)
-        printer.print_string(f" <{kind.kind}>")
+def _read_map(parser: Parser) -> Attribute:
+    return AffineMapAttr(parser.parse_affine_map())
 
 
-DIRECTIVES = (Flags, Ignored, Rounding, Map, Groups, OneType, Combined)
+def _read_kind(parser: Parser) -> Attribute:
+    return CombiningKindAttr(parse_kind(parser))
+
+
+DIRECTIVES = (
+    *(Flags, Ignored, Rounding, OneType),
+    # ``(d0, d1) -> (d1, d0)``; which dimensions become one, ``[[0, 1], [2]]``.
+    spelt("Map", _read_map, lambda found: str(found.data)),
+    spelt("Groups", _read_groups, lambda found: str(groups_of(found))),
+    spelt("Combined", _read_kind, lambda found: f"<{found.kind}>"),
+)

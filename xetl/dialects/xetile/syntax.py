@@ -27,6 +27,7 @@ from xdsl.irdl.declarative_assembly_format import (
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 
+from ..assembly import Silent, spelt
 from ..attributes import parse_int_list
 from ..base import (
     ParsedIndices,
@@ -84,7 +85,7 @@ _BARE_MAPS = re.compile(r"\{\s*#")
 
 
 @irdl_custom_directive
-class Maps(CustomDirective):
+class Maps(Silent):
     """In front of ``attr-dict``: other names of maps, and maps without names, ``{#c}``.
 
     The latter are the last ones of ``MAPS`` of the operation.  Prints nothing.
@@ -104,9 +105,6 @@ class Maps(CustomDirective):
             state.attributes[MAP_SPELLINGS.get(name, name)] = value
         state.properties |= properties
 
-    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Leave it to ``attr-dict``."""
-
 
 def _parse_bare_maps(parser: Parser, names: Sequence[str]) -> dict[str, Attribute]:
     position, given = parser.pos, list[Attribute]()
@@ -120,7 +118,7 @@ def _parse_bare_maps(parser: Parser, names: Sequence[str]) -> dict[str, Attribut
 
 
 @irdl_custom_directive
-class PlainLists(CustomDirective):
+class PlainLists(Silent):
     """In front of ``attr-dict``: properties ``[1, 0]`` are dense arrays."""
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
@@ -133,37 +131,12 @@ class PlainLists(CustomDirective):
             state.properties[name] = value
         state.attributes |= attributes
 
-    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Leave it to ``attr-dict``."""
 
-
-@irdl_custom_directive
-class Kind(CustomDirective):
-    """``<add>``; the parser takes ``"add"``, other spellings, and a comma behind it."""
-
-    kind: AttributeVariable
-
-    def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Parse the kind."""
-        self.kind.set(state, StringAttr(parse_kind(parser)))
-        parser.parse_optional_punctuation(",")
-
-    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Print the kind."""
-        state.print_whitespace(printer)
-        printer.print_string(f"<{cast(StringAttr, self.kind.get(op)).data}>")
-
-
-@irdl_custom_directive
-class KindAndComma(Kind):
-    """As `Kind`, and the comma is printed."""
-
-    kind: AttributeVariable
-
-    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Print the kind and the comma."""
-        super().print(printer, state, op)
-        printer.print_string(",")
+def _read_kind(parser: Parser) -> Attribute:
+    """``<add>``; also ``"add"``, other spellings, and a comma behind it."""
+    kind = StringAttr(parse_kind(parser))
+    parser.parse_optional_punctuation(",")
+    return kind
 
 
 @irdl_custom_directive
@@ -490,7 +463,9 @@ class StepTypes(CustomDirective):
 
 
 DIRECTIVES = (
-    *(Maps, PlainLists, Kind, KindAndComma, Dims, DimsBehindComma),
+    spelt("Kind", _read_kind, lambda kind: f"<{kind.data}>"),
+    spelt("KindAndComma", _read_kind, lambda kind: f"<{kind.data}>,"),
+    *(Maps, PlainLists, Dims, DimsBehindComma),
     *(Listed, Conversion, OptionalConversion, SameType, Stored),
     *(Window, WindowTypes, Step, StepTypes),
 )
