@@ -87,7 +87,7 @@ def _maker_of(op_type: type[IRDLOperation], definition: PropertyDef) -> Maker:
 
     def number(value: int | str) -> Attribute:
         given = words.index(value) if isinstance(value, str) else value
-        return IntegerAttr(given, cast(IntegerType, type_))
+        return IntegerAttr(int(given), cast(IntegerType, type_))
 
     return number
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import AffineMapAttr
+from xdsl.dialects.builtin import AffineMapAttr, IntegerAttr, i1
 from xdsl.ir import Attribute
 from xdsl.irdl import IRDLOperation
 from xdsl.irdl.declarative_assembly_format import (
@@ -109,8 +109,22 @@ def _read_kind(parser: Parser) -> Attribute:
     return CombiningKindAttr(parse_kind(parser))
 
 
+def _one_of(name: str, *words: str) -> type[CustomDirective]:
+    """A flag that is one of two words, the first where it is not set."""
+
+    def read(parser: Parser) -> Attribute:
+        is_first = parser.parse_optional_keyword(words[0]) is not None
+        if not is_first:
+            parser.parse_keyword(words[1])
+        return IntegerAttr(int(not is_first), i1)
+
+    return spelt(name, read, lambda flag: words[int(flag.value.data != 0)])
+
+
 DIRECTIVES = (
     *(Flags, Ignored, Rounding, OneType),
+    _one_of("Access", "read", "write"),
+    _one_of("Cache", "instr", "data"),
     # ``(d0, d1) -> (d1, d0)``; which dimensions become one, ``[[0, 1], [2]]``.
     spelt("Map", _read_map, lambda found: str(found.data)),
     spelt("Groups", _read_groups, lambda found: str(groups_of(found))),

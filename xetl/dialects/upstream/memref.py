@@ -20,7 +20,6 @@ from ..base import (
     is_memref,
     memref_type,
     parse_attributes,
-    parse_optional_operands,
     print_attributes,
 )
 from ..memref_layout import has_static_layout
@@ -71,84 +70,26 @@ class StoreOp(_IndexedOp, name="memref.store", traits=[traits.MemoryWriteEffect(
     )
 
 
-def _hint(number: int) -> Attribute:
-    return builtin.IntegerAttr(number, builtin.i32)
-
-
-def _flag(is_set: bool) -> Attribute:
-    return builtin.IntegerAttr(int(is_set), builtin.i1)
-
-
-class PrefetchOp(
-    _IndexedOp,
-    name="memref.prefetch",
-    makers={"isWrite": _flag, "localityHint": _hint, "isDataCache": _flag},
-    traits=READS_AND_WRITES,
-):
+class PrefetchOp(_IndexedOp, name="memref.prefetch", traits=READS_AND_WRITES):
     """Ask for the line of an element; 3: it is kept in all caches."""
 
     memref = operand_def(builtin.MemRefType)
     indices = var_operand_def(builtin.IndexType)
-    isWrite = prop_def(builtin.IntegerAttr)  # noqa: N815 - MLIR's name
-    localityHint = prop_def(builtin.IntegerAttr)  # noqa: N815 - MLIR's name
-    isDataCache = prop_def(builtin.IntegerAttr)  # noqa: N815 - MLIR's name
+    isWrite = prop_def(builtin.IntegerAttr[builtin.I1])  # noqa: N815 - MLIR's name
+    localityHint = prop_def(builtin.IntegerAttr[builtin.I32])  # noqa: N815 - MLIR's name
+    isDataCache = prop_def(builtin.IntegerAttr[builtin.I1])  # noqa: N815 - MLIR's name
 
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        """Parse ``%m[%i], read, locality<3>, data : memref<...>``."""
-        memref = parser.parse_unresolved_operand()
-        indices = parse_optional_operands(parser, parser.Delimiter.SQUARE)
-        parser.parse_punctuation(",")
-        is_write = _one_of(parser, "read", "write")
-        parser.parse_punctuation(",")
-        parser.parse_keyword("locality")
-        parser.parse_punctuation("<")
-        locality = parser.parse_integer()
-        parser.parse_punctuation(">")
-        parser.parse_punctuation(",")
-        is_data = _one_of(parser, "instr", "data")
-        _, attributes = parse_attributes(parser, cls)
-        parser.parse_punctuation(":")
-        operands = [
-            parser.resolve_operand(memref, parser.parse_type()),
-            *(parser.resolve_operand(each, builtin.IndexType()) for each in indices),
-        ]
-        properties = {
-            "isWrite": _flag(is_write),
-            "localityHint": _hint(locality),
-            "isDataCache": _flag(is_data),
-        }
-        return cls.create(
-            operands=operands, properties=properties, attributes=attributes
-        )
-
-    def print(self, printer: Printer) -> None:
-        """Print ``%m[%i], read, locality<3>, data : memref<...>``."""
-        printer.print_string(" ")
-        printer.print_ssa_value(self.memref)
-        with printer.in_square_brackets():
-            printer.print_list(self.indices, printer.print_ssa_value)
-        how = "write" if self.isWrite.value.data else "read"
-        what = "data" if self.isDataCache.value.data else "instr"
-        locality = self.localityHint.value.data
-        printer.print_string(f", {how}, locality<{locality}>, {what}")
-        print_attributes(printer, self, ("isWrite", "localityHint", "isDataCache"))
-        printer.print_string(" : ")
-        printer.print_attribute(self.memref.type)
+    assembly_format = (
+        "$memref custom<Indices>($indices) `,` custom<Access>($isWrite) `,` `locality` "
+        "`<` $localityHint `>` `,` custom<Cache>($isDataCache) attr-dict `:` "
+        "type($memref)"
+    )
 
     def verify_(self) -> None:
         """Check indices and the hint."""
         super().verify_()
         found = self.localityHint.value.data
         check(0 <= found <= 3, "locality is 0, 1, 2 or 3, found {}", found)
-
-
-def _one_of(parser: Parser, first: str, second: str) -> bool:
-    """Parse one of two words; whether it is the second."""
-    is_first = parser.parse_optional_keyword(first) is not None
-    if not is_first:
-        parser.parse_keyword(second)
-    return not is_first
 
 
 class _AllocLike(XetlOp, traits=[traits.MemoryAllocEffect()]):
