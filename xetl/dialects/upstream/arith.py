@@ -20,7 +20,6 @@ from ..base import (
     element_type,
     is_dense,
     parse_attributes,
-    parse_operands,
     print_attributes,
     shape_of,
 )
@@ -362,33 +361,10 @@ class SelectOp(XetlOp, name="arith.select", traits=[Pure(), Elementwise()]):
     false_value = operand_def(like("true_value"))
     result = result_def(like("true_value"))
 
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        """Parse ``%c, %a, %b : type`` or ``: vector<..xi1>, type``."""
-        operands = parse_operands(parser)
-        properties, attributes = parse_attributes(parser, cls)
-        parser.parse_punctuation(":")
-        condition, type_ = i1, parser.parse_type()
-        if parser.parse_optional_punctuation(","):
-            condition, type_ = type_, parser.parse_type()
-        types = [condition, type_, type_]
-        return cls.create(
-            operands=parser.resolve_operands(operands, types, parser.pos),
-            result_types=[type_],
-            properties=properties,
-            attributes=attributes,
-        )
-
-    def print(self, printer: Printer) -> None:
-        """Print the operands and their types; i1 is left out."""
-        printer.print_string(" ")
-        printer.print_list(self.operands, printer.print_ssa_value)
-        print_attributes(printer, self)
-        printer.print_string(" : ")
-        if self.condition.type != i1:
-            printer.print_attribute(self.condition.type)
-            printer.print_string(", ")
-        printer.print_attribute(self.result.type)
+    assembly_format = (
+        "$condition `,` $true_value `,` $false_value attr-dict `:` "
+        "custom<SelectTypes>(type($condition), type($true_value))"
+    )
 
     def verify_(self) -> None:
         """Check that the condition is i1 or of the values' shape."""

@@ -77,6 +77,29 @@ class Rounding(Silent):
             )
 
 
+@irdl_custom_directive
+class SelectTypes(CustomDirective):
+    """``type`` of two values, behind that of their condition if it is not ``i1``."""
+
+    condition: TypeDirective
+    value: TypeDirective
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse one type or two."""
+        condition, type_ = i1, parser.parse_type()
+        if parser.parse_optional_punctuation(","):
+            condition, type_ = type_, parser.parse_type()
+        self.condition.set(state, [condition])
+        self.value.set(state, [type_])
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print the types."""
+        if self.condition.get(op)[0] != i1:
+            self.condition.print(printer, state, op)
+            printer.print_string(",")
+        self.value.print(printer, state, op)
+
+
 def _read_groups(parser: Parser) -> Attribute:
     square, one = parser.Delimiter.SQUARE, parser.parse_integer
     found = parser.parse_comma_separated_list(
@@ -122,7 +145,7 @@ def _one_of(name: str, *words: str) -> type[CustomDirective]:
 
 
 DIRECTIVES = (
-    *(Flags, Ignored, Rounding, OneType),
+    *(Flags, Ignored, Rounding, OneType, SelectTypes),
     _one_of("Access", "read", "write"),
     _one_of("Cache", "instr", "data"),
     # ``(d0, d1) -> (d1, d0)``; which dimensions become one, ``[[0, 1], [2]]``.

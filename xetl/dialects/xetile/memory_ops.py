@@ -10,27 +10,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from typing_extensions import Unpack
-from xdsl.dialects.builtin import (
-    I32,
-    DenseArrayBase,
-    FloatAttr,
-    IndexType,
-    IntegerAttr,
-    IntegerType,
-    StringAttr,
-    VectorType,
-    i1,
-)
+from xdsl import irdl
+from xdsl.dialects import builtin
 from xdsl.ir import Attribute, OpResult, SSAValue
-from xdsl.irdl import (
-    operand_def,
-    opt_operand_def,
-    opt_prop_def,
-    prop_def,
-    result_def,
-    var_operand_def,
-    var_result_def,
-)
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
@@ -70,15 +52,15 @@ class InitTileOp(XetlOp, name="xetile.init_tile", traits=[Pure()]):
     0 or 1.  Source: XeTile RFC, "init_tile".
     """
 
-    source = operand_def()
-    offsets = var_operand_def(IndexType)
-    sizes = var_operand_def(IndexType)
-    strides = var_operand_def(IndexType)
-    indices = opt_operand_def()
-    static_offsets = prop_def(DenseArrayBase)
-    static_sizes = prop_def(DenseArrayBase)
-    static_strides = prop_def(DenseArrayBase)
-    result = result_def(TileType)
+    source = irdl.operand_def()
+    offsets = irdl.var_operand_def(builtin.IndexType)
+    sizes = irdl.var_operand_def(builtin.IndexType)
+    strides = irdl.var_operand_def(builtin.IndexType)
+    indices = irdl.opt_operand_def()
+    static_offsets = irdl.prop_def(builtin.DenseArrayBase)
+    static_sizes = irdl.prop_def(builtin.DenseArrayBase)
+    static_strides = irdl.prop_def(builtin.DenseArrayBase)
+    result = irdl.result_def(TileType)
 
     assembly_format = (
         "$source custom<Window>($offsets, $static_offsets, $sizes, $static_sizes, "
@@ -136,14 +118,14 @@ def check_vector(what: str, found: Attribute, tile: TileType) -> None:
 
 
 def _check_transposing(
-    permutation: DenseArrayBase, tile: TileType, found: Attribute
+    permutation: builtin.DenseArrayBase, tile: TileType, found: Attribute
 ) -> None:
     """Check a load that transposes: of one plain vector."""
     dims, vector = list(ints_of(permutation)), tile.vector_type()
     check(dims == [1, 0], "`transpose` must be [1, 0], found {}", dims)
     text = "a load transposes one vector of rank 2, not several or a blocked one"
     check(tile.array_length == 1 and vector.get_num_dims() == 2, text)
-    expected = VectorType(tile.element_type, vector.get_shape()[::-1])
+    expected = builtin.VectorType(tile.element_type, vector.get_shape()[::-1])
     check(found == expected, "the transposed tile is {}, found {}", expected, found)
 
 
@@ -159,13 +141,13 @@ def check_padding(padding: Attribute | None, tile: TileType) -> None:
         return
     # An integer also pads floats: the RFC writes `{padding = 0}` on bf16.
     element = tile.element_type
-    if is_integer_attr(padding) and isinstance(element, IntegerType):
+    if is_integer_attr(padding) and isinstance(element, builtin.IntegerType):
         bits = element.bitwidth  # with or without sign: the elements do not say
         fits = -(1 << bits - 1) <= padding.value.data < 1 << bits
     elif is_float(element):
-        fits = isinstance(padding, IntegerAttr | FloatAttr)
+        fits = isinstance(padding, builtin.IntegerAttr | builtin.FloatAttr)
     else:
-        fits = isinstance(padding, IntegerAttr)
+        fits = isinstance(padding, builtin.IntegerAttr)
     text = "padding {} does not fit elements of type {}"
     check(fits, text, padding, tile.element_type)
 
@@ -173,7 +155,7 @@ def check_padding(padding: Attribute | None, tile: TileType) -> None:
 class TileOp(XetlOp):
     """An access to the elements of a tile."""
 
-    tile = operand_def(TileType)
+    tile = irdl.operand_def(TileType)
 
     @property
     def tile_type(self) -> TileType:
@@ -184,9 +166,9 @@ class TileOp(XetlOp):
 class TileAccess(TileOp):
     """An access, with what it asks of the caches."""
 
-    l1_hint = opt_prop_def(Attribute)
-    l2_hint = opt_prop_def(Attribute)
-    l3_hint = opt_prop_def(Attribute)
+    l1_hint = irdl.opt_prop_def(Attribute)
+    l2_hint = irdl.opt_prop_def(Attribute)
+    l3_hint = irdl.opt_prop_def(Attribute)
 
     def verify_hints(self) -> None:
         """Check the hints."""
@@ -207,9 +189,9 @@ class LoadTileOp(TileAccess, name="xetile.load_tile", traits=[MemoryReadEffect()
     the first RFC).
     """
 
-    padding = opt_prop_def(Attribute)
-    permutation = opt_prop_def(DenseArrayBase, prop_name="transpose")
-    values = var_result_def()
+    padding = irdl.opt_prop_def(Attribute)
+    permutation = irdl.opt_prop_def(builtin.DenseArrayBase, prop_name="transpose")
+    values = irdl.var_result_def()
 
     assembly_format = (
         "$tile custom<PlainLists>() attr-dict `:` "
@@ -260,8 +242,8 @@ class StoreTileOp(
     """
 
     # In the order of the text: those of a base class would come last.
-    value = operand_def(VectorType)
-    tile = operand_def(TileType)
+    value = irdl.operand_def(builtin.VectorType)
+    tile = irdl.operand_def(TileType)
 
     assembly_format = STORE
 
@@ -280,7 +262,7 @@ class PrefetchTileOp(TileAccess, name="xetile.prefetch_tile", traits=READS_AND_W
     Source: XeTile RFC, "prefetch_tile".
     """
 
-    locality = opt_prop_def(IntegerAttr[I32])
+    locality = irdl.opt_prop_def(builtin.IntegerAttr[builtin.I32])
 
     assembly_format = "$tile (`locality` `<` $locality^ `>`)? attr-dict `:` type($tile)"
 
@@ -298,11 +280,11 @@ class UpdateTileOffsetOp(XetlOp, name="xetile.update_tile_offset", traits=[Pure(
     Source: XeTile RFC, "update_tile_offset".
     """
 
-    tile = operand_def(TileType)
-    offsets = var_operand_def(IndexType)
-    indices = opt_operand_def()
-    static_offsets = prop_def(DenseArrayBase)
-    result = result_def(like("tile", base=TileType))
+    tile = irdl.operand_def(TileType)
+    offsets = irdl.var_operand_def(builtin.IndexType)
+    indices = irdl.opt_operand_def()
+    static_offsets = irdl.prop_def(builtin.DenseArrayBase)
+    result = irdl.result_def(like("tile", base=TileType))
 
     assembly_format = (
         "$tile `,` custom<Step>($offsets, $static_offsets, $indices) attr-dict `:` "
@@ -321,7 +303,7 @@ class UpdateTileOffsetOp(XetlOp, name="xetile.update_tile_offset", traits=[Pure(
             if not (found == 2 and self.indices is None):
                 raise VerifyException(f"a tile moves by two offsets, found {found}")
             return
-        expected = VectorType(IndexType(), tile.shape)
+        expected = builtin.VectorType(builtin.IndexType(), tile.shape)
         found = None if self.indices is None else self.indices.type
         text = "a scattered tile moves by one {}, found {}"
         check(found == expected and not self.mixed_offsets, text, expected, found)
@@ -335,10 +317,10 @@ class LoadGatherOp(
     Addresses that are masked off are never touched.  Source: RFC, "load_gather".
     """
 
-    tile = operand_def(TileType)
-    mask = operand_def(VectorType)
-    padding = opt_prop_def(Attribute)
-    result = result_def(like("tile", held_vector, base=VectorType))
+    tile = irdl.operand_def(TileType)
+    mask = irdl.operand_def(builtin.VectorType)
+    padding = irdl.opt_prop_def(Attribute)
+    result = irdl.result_def(like("tile", held_vector, base=builtin.VectorType))
 
     assembly_format = (
         "custom<Listed>(operands) attr-dict `:` "
@@ -363,9 +345,9 @@ class StoreScatterOp(
     Source: RFC, "store_scatter".
     """
 
-    value = operand_def(VectorType)
-    mask = operand_def(VectorType)
-    tile = operand_def(TileType)
+    value = irdl.operand_def(builtin.VectorType)
+    mask = irdl.operand_def(builtin.VectorType)
+    tile = irdl.operand_def(TileType)
 
     assembly_format = STORE
 
@@ -390,11 +372,11 @@ class AtomicRmwTileOp(
     compare and swap, which compares bits.  Source: RFC, "atomic_rmw_tile".
     """
 
-    value = operand_def(VectorType)
-    tile = operand_def(TileType)
-    condition = opt_operand_def(VectorType)
-    kind = prop_def(StringAttr)
-    result = result_def(like("tile", held_vector, base=VectorType))
+    value = irdl.operand_def(builtin.VectorType)
+    tile = irdl.operand_def(TileType)
+    condition = irdl.opt_operand_def(builtin.VectorType)
+    kind = irdl.prop_def(builtin.StringAttr)
+    result = irdl.result_def(like("tile", held_vector, base=builtin.VectorType))
 
     assembly_format = (
         "custom<Kind>($kind) custom<Listed>(operands) attr-dict `:` "
@@ -414,7 +396,7 @@ class AtomicRmwTileOp(
     @property
     def _compares(self) -> bool:
         given = self.condition
-        return given is not None and element_type(given.type) != i1
+        return given is not None and element_type(given.type) != builtin.i1
 
     def verify_(self) -> None:
         """Check kind, value and mask."""

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from typing_extensions import Unpack
+from xdsl import irdl
 from xdsl.dialects.builtin import (
     DenseArrayBase,
     Float64Type,
@@ -23,17 +24,6 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.ir import Attribute, SSAValue
-from xdsl.irdl import (
-    BaseAttr,
-    operand_def,
-    opt_operand_def,
-    opt_prop_def,
-    prop_def,
-    region_def,
-    result_def,
-    var_operand_def,
-    var_result_def,
-)
 from xdsl.traits import Pure, RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
@@ -51,7 +41,7 @@ _TO_RESULT = (
     "custom<Maps>() attr-dict `:` "
     "custom<OptionalConversion>(type(operands), type(results))"
 )
-_MAP = BaseAttr(WgMapAttr) | BaseAttr(LayoutAttr)
+_MAP = irdl.BaseAttr(WgMapAttr) | irdl.BaseAttr(LayoutAttr)
 
 
 class ValueOp(XetlOp, traits=[Pure()]):
@@ -59,8 +49,8 @@ class ValueOp(XetlOp, traits=[Pure()]):
 
     MAPS = ("source_map", "map")
 
-    source = operand_def(VectorType)
-    result = result_def(VectorType)
+    source = irdl.operand_def(VectorType)
+    result = irdl.result_def(VectorType)
 
     @property
     def wg_map(self) -> WorkgroupMap | None:
@@ -96,16 +86,16 @@ class TileMmaOp(XetlOp, name="xetile.tile_mma", traits=[Pure()]):
     Integer operands are signed unless said otherwise.  Source: RFC, "tile_mma".
     """
 
-    a = operand_def(VectorType)
-    b = operand_def(VectorType)
-    c = opt_operand_def(VectorType)
-    wg_map_a = opt_prop_def(_MAP)
-    wg_map_b = opt_prop_def(_MAP)
-    wg_map_c = opt_prop_def(_MAP)
-    precision = opt_prop_def(StringAttr)
-    a_unsigned = opt_prop_def(UnitAttr)
-    b_unsigned = opt_prop_def(UnitAttr)
-    result = result_def(VectorType)
+    a = irdl.operand_def(VectorType)
+    b = irdl.operand_def(VectorType)
+    c = irdl.opt_operand_def(VectorType)
+    wg_map_a = irdl.opt_prop_def(_MAP)
+    wg_map_b = irdl.opt_prop_def(_MAP)
+    wg_map_c = irdl.opt_prop_def(_MAP)
+    precision = irdl.opt_prop_def(StringAttr)
+    a_unsigned = irdl.opt_prop_def(UnitAttr)
+    b_unsigned = irdl.opt_prop_def(UnitAttr)
+    result = irdl.result_def(VectorType)
 
     MAPS = ("wg_map_a", "wg_map_b", "wg_map_c")
     assembly_format = (
@@ -159,9 +149,9 @@ class TileTransposeOp(ValueOp, name="xetile.tile_transpose", traits=[Transposes(
     ours: with it a transposed operand needs no packing between load and product.
     """
 
-    permutation = prop_def(DenseArrayBase)
+    permutation = irdl.prop_def(DenseArrayBase)
     # `verify_` knows better what is wrong: a permutation, or a shape.
-    result = result_def(
+    result = irdl.result_def(
         like("source", verify.transposed, base=VectorType, is_binding=False)
     )
 
@@ -189,9 +179,9 @@ class TileReduceOp(
     combined, and n / s remain.  Source: RFC, "tile_reduce".
     """
 
-    kind = prop_def(StringAttr)
-    reduction_dims = prop_def(DenseArrayBase)
-    reduction_size = opt_prop_def(IntegerAttr)
+    kind = irdl.prop_def(StringAttr)
+    reduction_dims = irdl.prop_def(DenseArrayBase)
+    reduction_size = irdl.opt_prop_def(IntegerAttr)
 
     assembly_format = (
         "custom<KindAndComma>($kind) custom<Dims>($source, $reduction_dims) "
@@ -244,9 +234,9 @@ class TileScanOp(
     the neutral element).
     """
 
-    kind = prop_def(StringAttr)
-    scan_dims = prop_def(DenseArrayBase)
-    result = result_def(like("source", base=VectorType))
+    kind = irdl.prop_def(StringAttr)
+    scan_dims = irdl.prop_def(DenseArrayBase)
+    result = irdl.result_def(like("source", base=VectorType))
 
     assembly_format = (
         "custom<KindAndComma>($kind) custom<Dims>($source, $scan_dims) " + _TO_RESULT
@@ -282,10 +272,10 @@ class TileAssociativeScanOp(
     devices run is `expand-scans`.  Source: Triton, `tt.scan`.
     """
 
-    sources = var_operand_def(VectorType)
-    scan_dim = prop_def(IntegerAttr)
-    combine = region_def("single_block")
-    res = var_result_def(like_all("sources"))
+    sources = irdl.var_operand_def(VectorType)
+    scan_dim = irdl.prop_def(IntegerAttr)
+    combine = irdl.region_def("single_block")
+    res = irdl.var_result_def(like_all("sources"))
 
     assembly_format = "$sources attr-dict `:` type($sources) $combine"
 
@@ -335,8 +325,8 @@ class TileSortOp(ValueOp, name="xetile.tile_sort"):
     of keys, see `xetl.language.ops.order`.
     """
 
-    sort_dims = prop_def(DenseArrayBase)
-    result = result_def(like("source", base=VectorType))
+    sort_dims = irdl.prop_def(DenseArrayBase)
+    result = irdl.result_def(like("source", base=VectorType))
 
     assembly_format = (
         "custom<Dims>($source, $sort_dims) attr-dict `:` "
@@ -362,7 +352,7 @@ class TileSortOp(ValueOp, name="xetile.tile_sort"):
 class TileBroadcastOp(ValueOp, name="xetile.tile_broadcast", traits=[Repeats()]):
     """Repeat the one element along each of ``dims``.  Source: RFC, "tile_broadcast"."""
 
-    broadcast_dims = prop_def(DenseArrayBase)
+    broadcast_dims = irdl.prop_def(DenseArrayBase)
 
     assembly_format = "custom<Dims>($source, $broadcast_dims) " + _TO_RESULT
 
@@ -380,7 +370,7 @@ class TileBroadcastOp(ValueOp, name="xetile.tile_broadcast", traits=[Repeats()])
 class TileConvLayoutOp(ValueOp, name="xetile.tile_conv_layout"):
     """The same values in other subgroups.  Source: RFC, "tile_conv_layout"."""
 
-    result = result_def(like("source", base=VectorType))
+    result = irdl.result_def(like("source", base=VectorType))
 
     assembly_format = (
         "$source custom<Maps>() attr-dict `:` "
@@ -408,7 +398,7 @@ class TileConvLayoutOp(ValueOp, name="xetile.tile_conv_layout"):
 class _BlocksOp(ValueOp):
     """Between a matrix and its blocks."""
 
-    blocks = prop_def(DenseArrayBase, prop_name="inner_blocks")
+    blocks = irdl.prop_def(DenseArrayBase, prop_name="inner_blocks")
 
     assembly_format = "$source " + _TO_RESULT
 

@@ -31,15 +31,7 @@ from xetl.ops.calling.declarations import (
 from xetl.ops.calling.declare import FUNCTIONS, Function, function, is_traced
 from xetl.ops.calling.operands import Numbers, Shape
 from xetl.ops.calling.views import array_of, floats, size_of, width_of
-from xetl.ops.losses.kernels import (
-    cross_entropy_backward_columns,
-    cross_entropy_backward_rows,
-    cross_entropy_columns,
-    cross_entropy_rows,
-    finish_loss,
-    nll_columns,
-    nll_rows,
-)
+from xetl.ops.losses import kernels
 from xetl.ops.rows.reduction_kernels import Down, down_of
 from xetl.runtime.call_site import at_caller
 from xetl.runtime.placement import choose_backend
@@ -185,16 +177,16 @@ def class_loss(
         numbers: tuple[float, ...] = (ignore_index, label_smoothing)
         if down is None:
             views = (_classes_last, as_line, itself, chain(to_first, as_line), _second)
-            kernel, last = cross_entropy_rows, (False, acc, width_of(classes))
+            kernel, last = kernels.cross_entropy_rows, (False, acc, width_of(classes))
             if is_log:
-                kernel, last = nll_rows, (acc, some)
+                kernel, last = kernels.nll_rows, (acc, some)
             launch = Launch(kernel, views, (), (cdiv(m, some), 1, 1), last)
         else:
             line = _lines(down)
             ends = chain(to_first, line), chain(_second, line)
             width = min(_COLUMNS, width_of(max(1, down.shape[2])))
             grid = (cdiv(down.shape[2], width), down.shape[0], 1)
-            kernel = nll_columns if is_log else cross_entropy_columns
+            kernel = kernels.nll_columns if is_log else kernels.cross_entropy_columns
             views = (down.source, line, itself, *ends)
             launch = Launch(kernel, views, (), grid, (acc, width))
         numbers = numbers[:1] if is_log else numbers
@@ -202,7 +194,7 @@ def class_loss(
         width = min(1024, width_of(max(1, cdiv(m, some))))
         ends = (reduction == "mean", acc, width)
         views = (_first, _second, itself, itself)
-        last = Launch(finish_loss, views, (), (1, 1, 1), ends)
+        last = Launch(kernels.finish_loss, views, (), (1, 1, 1), ends)
         # Without a reduction it only says that nothing is divided.
         to = temporary((1,), dtype) if reduction == "none" else made[0]
         last = Step(last, (kept, kept, to, made[1]))
@@ -234,10 +226,10 @@ def class_loss_backward(
         if down is None:
             x, moves = _as_rows(input)
             views = (as_line, _classes_last, as_line, itself, itself, _classes_last)
-            kernel, grid = cross_entropy_backward_rows, (m, 1, 1)
+            kernel, grid = kernels.cross_entropy_backward_rows, (m, 1, 1)
             constants = (*constants, width_of(classes))
         else:
-            line, kernel = _lines(down), cross_entropy_backward_columns
+            line, kernel = _lines(down), kernels.cross_entropy_backward_columns
             each: View = lambda a: np.broadcast_to(  # noqa: E731
                 line(a) if a.size == m else a.reshape(1, 1),
                 down.shape[::2],
