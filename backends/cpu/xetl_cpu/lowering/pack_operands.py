@@ -15,9 +15,10 @@ A launch may bring that memory with the operand in it; then there are no tiles t
 Operands that are no part of an argument cannot be brought: theirs is a `memref.alloc`.
 
 Tiles may also be counted by a loop in the program (attention's keys), and so may the
-parts of k (its values). Where one axis of the grid chooses the matrix (``X[b]``, a
-head, a part of k), programs run in groups along that axis: the matrices of a group are
-packed in parallel, then its programs run, and what was packed is still in the caches.
+parts of k (its values), and matrices, if they are few (``W[tap]``). Where one axis of
+the grid chooses the matrix (``X[b]``, a head, a part of k), programs run in groups
+along that axis: the matrices of a group are packed in parallel, then its programs run,
+and what was packed is still in the caches.
 
 Left alone: operands that the kernel writes or computes, whose offset along n is not a
 number times the tile, or that no two programs share; those are packed chunk by chunk in
@@ -85,13 +86,14 @@ def _pack_for_programs(function: func.FuncOp, machine: Machine) -> None:
     for loop in operations_in(function, scf.ParallelOp):
         copies = _copies(loop)
         packings = _plans(loop)
-        batched = [one for one in packings if one.plan.batch is not None]
-        axis = batched[0].plan.batch if batched else None
+        axes = [one.plan.group_axis(loop) for one in packings]
+        batched = [one for one, axis in zip(packings, axes) if axis is not None]
+        axis = batched[0].plan.group_axis(loop) if batched else None
         size = 1 if axis is None else group_size(loop, axis, batched, machine)
         # All memory stands first: how much is needed must be known before anything
         # runs.
         for packing in packings:
-            matrices = size if packing in batched else 1
+            matrices = size if packing in batched else packing.plan.trips() or 1
             is_shared = any(one.shared is packing for one in packings)
             reserve(packing, matrices, 0 if is_shared else machine.l2.size // 2)
         group = None if axis is None else form_groups(loop, axis, size)
@@ -102,7 +104,7 @@ def _pack_for_programs(function: func.FuncOp, machine: Machine) -> None:
             if group is not None and packing in batched:
                 emit_packing(packing, group.build, group.extent)
             else:
-                emit_packing(packing, ahead, None)
+                emit_packing(packing, ahead, packing.plan.trips())
             read_packed(packing)
     reserve_first(function)
 
@@ -120,18 +122,18 @@ def _copies(loop: scf.ParallelOp) -> list[_RowCopy]:
 def _plans(loop: scf.ParallelOp) -> list[Packing]:
     """What to pack for the products of a loop over programs, and how much it is."""
     packings: list[Packing] = []
-    batch: int | None = None
+    group: int | None = None
     for op in operations_in(loop, BrgemmTileOp):
         if _stays(op):
             continue
         blocking = op.blocking()
-        plan = plan_or_say_why(op, loop, blocking, batch)
+        plan = plan_or_say_why(op, loop, blocking, group)
         if plan is None:
             continue
         shared = (share(one, op, plan) for one in packings if one.shared is None)
         found = next((one for one in shared if one is not None), None)
         packings.append(found or measure(op, plan, loop, blocking))
-        batch = plan.batch if batch is None else batch
+        group = plan.group_axis(loop) if group is None else group
     return packings
 
 

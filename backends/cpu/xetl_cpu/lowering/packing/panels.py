@@ -204,7 +204,8 @@ def reserve(packing: Packing, matrices: Index, most_by_thread: int) -> None:
         packing.by_thread = is_better = pays_by_thread(packing, is_small, build)
         of_threads = build.times(build.insert(ThreadCountOp()), each)
         own_size = build.select(is_better, of_threads, size)
-    is_wanted = _many_share(packing, build) if plan.may_be_brought() else None
+    is_alone = plan.may_be_brought() or plan.trips() is not None
+    is_wanted = _many_share(packing, build) if is_alone else None
     argument = plan.argument() if plan.may_be_brought() else None
     if argument is None:
         packing.is_missing = packing.is_there = is_own = is_wanted
@@ -286,8 +287,7 @@ def read_packed(packing: Packing) -> None:
     if packing.by_thread is not None:
         number = _pack_when_met_first(packing, number, build)
     if plan.batch is not None:
-        matrix = packing.loop.body.block.args[plan.batch]
-        number = build.plus(build.times(matrix, packing.tiles), number)
+        number = build.plus(build.times(plan.batch, packing.tiles), number)
     panel = build.times(number, packing.panels(build))
     piece = piece_along_n(op)
     if piece is not None:
@@ -360,8 +360,7 @@ def _emit_pack(
     source = packing.source
     if source is None:
         assert plan.batch is not None
-        own = packing.loop.body.block.args[plan.batch]
-        copy = copier(packing.loop, inner, {own: matrix[0]})
+        copy = copier(packing.loop, inner, {plan.batch: matrix[0]})
         (k_start,) = copied([k_start], copy)
         source = _source_of_one(plan, copy, inner)
         number = inner.plus(inner.times(matrix[0], packing.tiles), tile)

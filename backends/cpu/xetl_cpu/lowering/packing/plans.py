@@ -139,8 +139,8 @@ class Plan:
         width: columns from one tile to the next.
         k_start: where along k it starts; None: where ``step`` says.
         step: counts parts of k, one product's depth each; all are packed.
-        batch: the number of the grid's axis that chooses the matrix; None: there is
-            one for all programs.
+        batch: the program's number, or the counter of a loop of few trips in the
+            program, that chooses the matrix; None: there is one for all programs.
     """
 
     init: InitTileOp
@@ -149,7 +149,7 @@ class Plan:
     width: Index
     k_start: Index | None
     step: BlockArgument | None
-    batch: int | None
+    batch: BlockArgument | None
 
     def argument(self) -> int | None:
         """The number of the argument that it is part of, if it is."""
@@ -161,10 +161,15 @@ class Plan:
 
     def axis(self, loop: scf.ParallelOp) -> int | None:
         """Which number of a program counts the tiles, if one does."""
-        tile = self.tile
-        if isinstance(tile, BlockArgument) and tile.block is loop.body.block:
-            return tile.index
-        return None
+        return _axis(self.tile, loop)
+
+    def group_axis(self, loop: scf.ParallelOp) -> int | None:
+        """Which number of a program chooses the matrix, if one does."""
+        return _axis(self.batch, loop)
+
+    def trips(self) -> int | None:
+        """How many matrices the loop goes through that chooses them, if one does."""
+        return None if self.batch is None else _few_trips(self.batch)
 
     def is_of_program(self, loop: scf.ParallelOp) -> bool:
         """Whether a program needs one tile; else it has a loop over tiles."""
@@ -178,6 +183,28 @@ class Plan:
     def may_be_brought(self) -> bool:
         """Whether it is one matrix, all of which is packed."""
         return self.batch is None and self.step is None
+
+
+def _axis(number: SSAValue | None, loop: scf.ParallelOp) -> int | None:
+    """Of the grid, if that is a program's number."""
+    if isinstance(number, BlockArgument) and number.block is loop.body.block:
+        return number.index
+    return None
+
+
+_TRIPS = 64
+"""At most, of a loop that chooses matrices: it might choose one again and again."""
+
+
+def _few_trips(counter: BlockArgument) -> int | None:
+    """Trips of the loop that counts 0, 1, 2, ..., if they are known and few."""
+    serial = counter.block.parent_op()
+    if not isinstance(serial, scf.ForOp):
+        return None
+    bounds = (serial.lower_bound, serial.step, serial.upper_bound)
+    first, step, trips = map(constant_index, bounds)
+    is_few = trips is not None and trips <= _TRIPS
+    return trips if (first, step) == (0, 1) and is_few else None
 
 
 def same_plan(left: Plan, right: Plan) -> bool:
@@ -219,15 +246,16 @@ class NotPackedError(Exception):
 
 
 def plan_or_say_why(
-    op: BrgemmTileOp, loop: scf.ParallelOp, blocking: Blocking, batch: int | None
+    op: BrgemmTileOp, loop: scf.ParallelOp, blocking: Blocking, group: int | None
 ) -> Plan | None:
     """The plan for b, with a remark what will become of it.
 
-    ``batch``: the axis that chooses other matrices already; there can be but one.
+    ``group``: the axis that chooses other matrices already; there can be but one.
     """
     try:
         plan = _plan(op, loop, blocking)
-        if None not in (batch, plan.batch) and plan.batch != batch:
+        axis = plan.group_axis(loop)
+        if None not in (group, axis) and axis != group:
             raise NotPackedError("another operand is chosen by another program_id")
     except NotPackedError as reason:
         text = f"b is packed by each program, chunk by chunk: {reason}"
@@ -235,10 +263,10 @@ def plan_or_say_why(
         return None
     alone = "reads it where it is" if blocking.is_low else "packs it itself"
     once = "b is packed once"
-    if plan.batch is None:
+    if axis is None:
         text = f"{once}, before the programs run"
     else:
-        text = f"{once} for each program_id({plan.batch}), before its programs run"
+        text = f"{once} for each program_id({axis}), before its programs run"
     remark(op, "packing", f"{text}; a program that needs it alone {alone}")
     return plan
 
@@ -268,8 +296,7 @@ def _plan(op: BrgemmTileOp, loop: scf.ParallelOp, blocking: Blocking) -> Plan:
     rest = [init.source, op.count, *sizes, *init.mixed_strides]
     rest += [] if k_start is None else [k_start]
     batch = _batch(rest, loop, {*_counters(tile, loop), step})
-    own = None if batch is None else loop.body.block.args[batch]
-    if own is not None and not is_shared(loop, own, tile):
+    if batch is not None and not is_shared(loop, batch, tile):
         raise NotPackedError("no other program multiplies by it")
     if not all(has_bound(value, loop) for value in (op.count, *sizes)):
         raise NotPackedError("its size is not known before the programs run")
@@ -368,8 +395,8 @@ def _step_of(
 
 def _batch(
     values: list[Index], loop: scf.ParallelOp, taken: set[BlockArgument | None]
-) -> int | None:
-    """The axis of the grid that all else about the operand depends on, if any.
+) -> BlockArgument | None:
+    """The program's number or counter that all else about the operand depends on.
 
     ``taken``: what already counts tiles or steps.
 
@@ -377,11 +404,13 @@ def _batch(
         NotPackedError: it depends on more.
     """
     sources = counters_of(values, loop)
-    if sources is None or any(one.block is not loop.body.block for one in sources):
+    if sources is None or not all(
+        one.block is loop.body.block or _few_trips(one) for one in sources
+    ):
         raise NotPackedError("where it starts differs from step to step")
     if len(sources) > 1 or sources & taken:
         raise NotPackedError("where it starts differs between programs")
-    return next((one.index for one in sources), None)
+    return next(iter(sources), None)
 
 
 def is_shared(loop: scf.ParallelOp, *own: SSAValue | None) -> bool:
