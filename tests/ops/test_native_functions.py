@@ -137,6 +137,23 @@ def test_prepacked_operands(of_numpy: bool, general: list[str]) -> None:
 
 
 @pytest.mark.parametrize("of_numpy", [True, False])
+def test_linear_layers_with_prepacked_weights(
+    of_numpy: bool, general: list[str]
+) -> None:
+    x, w, row = matrix(100, 70), matrix(70, 70), matrix(70)
+    wanted = torch.nn.functional.linear(x, w, row)
+    product = x @ w
+    x, w, row = (each.numpy() if of_numpy else each for each in (x, w, row))
+    packed = ops.prepack(w)
+    for _ in range(3):
+        found = torch.as_tensor(ops.linear(x, packed, row))
+        torch.testing.assert_close(found, wanted)
+        torch.testing.assert_close(torch.as_tensor(ops.matmul(x, packed)), product)
+    assert general == ["matmul", "matmul"]
+    assert len(packed.kept) == 2  # as it is, and turned
+
+
+@pytest.mark.parametrize("of_numpy", [True, False])
 def test_linear_layers(of_numpy: bool, general: list[str]) -> None:
     columns = 7 + of_numpy  # calls of the other case are not like these
     x, w, row = matrix(5, columns), matrix(9, columns), matrix(9)

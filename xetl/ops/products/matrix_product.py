@@ -71,11 +71,11 @@ def reused(operand: Any) -> Prepacked | None:
 def prepack(b: Any) -> Prepacked:
     """Prepare an operand of products that does not change: backends pack it once.
 
-    To be given in place of ``b``, to `matmul` and to kernels of one's own. Nothing is
-    done at once: the first launch of a kernel that packs ``b`` keeps the packed copy,
-    and the next ones read that; kernels that read it in the same arrangement share it.
-    Where nothing is packed (another backend, products of up to four rows, batches of
-    b) it is simply the array. Several threads may use it at once.
+    To be given in place of ``b``, to `matmul`, `linear` and kernels of one's own.
+    Nothing is done at once: the first launch of a kernel that packs ``b`` keeps the
+    packed copy, and the next ones read that; kernels that read it in the same
+    arrangement share it. Where nothing is packed (another backend, products of up to
+    four rows, batches of b) it is simply the array. Several threads may use it at once.
 
     Do not change the elements of ``b`` afterwards: some kernels would read the old
     ones, others the new ones. A copy lives as long as the kernel that reads it and the
@@ -310,8 +310,6 @@ class _Linear(Function):
     def _compute(self, values: list[Any], call: Arguments) -> Any:
         x, weight, bias, out = values
         try:
-            if isinstance(weight, Prepacked):
-                return matmul(x, _turned(weight), out, bias)
             operands = [x, weight, bias, None, out]
             return compute_product(operands, call, self.natives, is_turned=True)
         except XetlError as error:
