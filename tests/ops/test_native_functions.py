@@ -24,7 +24,7 @@ from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 from xetl import ops  # noqa: E402
 from xetl.errors import LaunchError  # noqa: E402
 from xetl.ops.calling import repeated  # noqa: E402
-from xetl.ops.calling.declare import Function  # noqa: E402
+from xetl.ops.calling.declare import FUNCTIONS, Function  # noqa: E402
 from xetl.ops.products import matrix_product  # noqa: E402
 from xetl_cpu.launch import fastcall  # noqa: E402
 
@@ -380,3 +380,120 @@ def test_losses_of_few_rows(general: list[str]) -> None:
         arrays = [each.numpy() for each in (x, weight, labels)]
         assert np.allclose(ops.linear_cross_entropy(*arrays), wanted.item())
     assert general == ["fused_class_loss"] * 4
+
+
+def recorded_calls() -> dict[str, tuple[Callable[..., Any], Callable[..., Any]]]:
+    """Ours and torch's, of x (1, 4, 6, 6), w (4, 4, 3, 3) and a row of 4."""
+    torch_ops = torch.nn.functional
+    classes = torch.tensor([2, 0, 1, 3])
+    return {
+        "silu": (lambda x, w, r: ops.silu(x), lambda x, w, r: torch_ops.silu(x)),
+        "by name": (
+            lambda x, w, r: ops.softmax(dim=1, input=x),
+            lambda x, w, r: torch.softmax(x, 1),
+        ),
+        "without a bias": (
+            lambda x, w, r: ops.linear(x[0, 0, :4, :4], w[0, 0].flatten()[None, :4]),
+            lambda x, w, r: torch_ops.linear(
+                x[0, 0, :4, :4], w[0, 0].flatten()[None, :4]
+            ),
+        ),
+        "bias by name": (
+            lambda x, w, r: ops.matmul(x[0, 0, :, :4], w[:, :, 0, 0], bias=r),
+            lambda x, w, r: x[0, 0, :, :4] @ w[:, :, 0, 0] + r,
+        ),
+        "activation": (
+            lambda x, w, r: ops.matmul(x[0, 0, :, :4], w[0, :, 0], activation="silu"),
+            lambda x, w, r: torch_ops.silu(x[0, 0, :, :4] @ w[0, :, 0]),
+        ),
+        "loss": (
+            lambda x, w, r: ops.cross_entropy(x[0, :, 0], classes),
+            lambda x, w, r: torch_ops.cross_entropy(x[0, :, 0], classes),
+        ),
+        "images": (
+            lambda x, w, r: ops.conv2d(x, w, r, 1, [1, 1]),
+            lambda x, w, r: torch_ops.conv2d(x, w, r, 1, [1, 1]),
+        ),
+        "one image": (
+            lambda x, w, r: ops.conv2d(x[0], w, r, padding=1),
+            lambda x, w, r: torch_ops.conv2d(x[0], w, r, padding=1),
+        ),
+    }
+
+
+@pytest.mark.parametrize("name", recorded_calls())
+def test_what_torch_records(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    fastcall._entry()
+    ours, theirs = recorded_calls()[name]
+    shapes = ((1, 4, 6, 6), (4, 4, 3, 3), (4,))
+    given = [matrix(*shape).requires_grad_() for shape in shapes]
+    calls: list[str] = []
+    monkeypatch.setattr(Function, "call_values", counted(Function.call_values, calls))
+    for turn in range(4):
+        with torch.no_grad():
+            ours(*given)
+        known = len(calls)
+        found, wanted = ours(*given), theirs(*given)
+        torch.testing.assert_close(found, wanted)
+        gradients = (
+            torch.autograd.grad(each.sum(), given, allow_unused=True)
+            for each in (found * found, wanted * wanted)
+        )
+        for one, other in zip(*gradients):
+            torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
+        if turn > 1 and name != "one image":
+            assert len(calls) == known
+
+
+def counted(function: Any, calls: list[str]) -> Any:
+    """The function, which notes the names of those whose calls it does."""
+
+    def noting(self: Any, *args: Any) -> Any:
+        calls.append(self.name)
+        return function(self, *args)
+
+    return noting
+
+
+def test_tensors_of_one_memory_have_gradients_of_their_own() -> None:
+    x = matrix(8, 8)
+    for _ in range(3):
+        ops.matmul(x, x)
+        one, other = x.detach().requires_grad_(), x.detach().requires_grad_()
+        a, b = torch.autograd.grad(ops.matmul(one, other).sum(), (one, other))
+        both = x.detach().requires_grad_()
+        (c,) = torch.autograd.grad(ops.matmul(both, both).sum(), both)
+        torch.testing.assert_close(a + b, c)
+        assert not torch.equal(a, b)
+
+
+def test_numbers_that_vary_where_torch_records() -> None:
+    x = matrix(5, 9).requires_grad_()
+    for eps in (1e-5, 1.0, 0.1):
+        with torch.no_grad():
+            ops.layer_norm(x, (9,), eps=eps)
+        for found, wanted in (
+            (f(x, (9,), eps=eps) for f in (ops.layer_norm, torch.layer_norm)),
+            (f(x, (9,), None, None, eps) for f in (ops.layer_norm, torch.layer_norm)),
+        ):
+            torch.testing.assert_close(found, wanted)
+            seed = torch.arange(45.0).reshape(5, 9)
+            one, other = (torch.autograd.grad(y, x, seed)[0] for y in (found, wanted))
+            torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
+
+
+def test_errors_where_torch_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = matrix(7, 3)
+    for _ in range(3):
+        ops.tanh(x)
+
+    def fails(*_: Any) -> Any:
+        raise LaunchError("none", "X0801", "try")
+
+    x.requires_grad_()
+    ops.tanh(x)
+    declared = FUNCTIONS["xetl::tanh"]
+    monkeypatch.setattr(declared, "recorder", fails)
+    with pytest.raises(LaunchError, match="none") as wrong:
+        ops.tanh(x)
+    assert wrong.value.file == __file__

@@ -19,8 +19,8 @@ _CODE, TABLE, _SIZE = 16, 24, 32
 """Bytes to the addresses of code and table, in an object, and to what is behind."""
 
 # A table of a launch: words of 64 bits, the grid in three of them.
-# What calls go to that torch records is 0 where Python is to look at them.
-L_PROCESS, L_LATEST, L_SLOW, L_GRID, L_RECORDED, LAUNCH_WORDS = 0, 1, 2, 3, 6, 7
+# The last one: whether calls that torch is to record go where their records say.
+L_PROCESS, L_LATEST, L_SLOW, L_GRID, L_RECORDS, LAUNCH_WORDS = 0, 1, 2, 3, 6, 7
 
 # What is known of earlier calls: how many, then a record of each, the latest first.
 (
@@ -34,8 +34,9 @@ L_PROCESS, L_LATEST, L_SLOW, L_GRID, L_RECORDED, LAUNCH_WORDS = 0, 1, 2, 3, 6, 7
     C_NAMES,  # how many, and the object of bytes that has their records
     C_NAMES_AT,
     C_KEY,  # of the shapes of arrays; 0: any
+    C_RECORDED,  # what does calls that torch is to record; 0: the Python function
     CALL_WORDS,
-) = range(11)
+) = range(12)
 
 KEY_FACTOR = 0x9E3779B97F4A7C15
 """By which a key is multiplied before the next number is added."""

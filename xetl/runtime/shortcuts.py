@@ -40,6 +40,8 @@ class Shortcut(NamedTuple):
             none.
         stored: position and name of each parameter that the kernel writes.
         key: of the shapes of arrays (`shapes_key`); 0: the entry takes other ones, too.
+        recorded: does calls that differ only in that torch is to record them; None: the
+            function itself does.
     """
 
     fast: Callable[..., Any]
@@ -51,6 +53,7 @@ class Shortcut(NamedTuple):
     unchanged: Callable[[], bool] | None
     stored: tuple[tuple[int, str], ...] = ()
     key: int = 0
+    recorded: Callable[..., Any] | None = None
 
     @property
     def done(self) -> object:
@@ -179,7 +182,8 @@ def answer_calls(
     known: Shortcuts,
     slow: Callable[..., Any],
     grid: Grid = (0, 0, 0),
-    recorded: Callable[..., Any] | None = None,
+    *,
+    records: bool = False,
 ) -> object:
     """Let native code answer the calls of an object that are like earlier ones.
 
@@ -187,8 +191,7 @@ def answer_calls(
         known: earlier calls.
         slow: what does the others.
         grid: what the entries take before the arguments.
-        recorded: does those that differ from an earlier one in that torch is to record
-            them; None: ``slow`` does.
+        records: whether calls that torch is to record go where an earlier one says.
 
     Returns:
         What must live as long as the object; None: there is no native code, or not yet.
@@ -197,8 +200,7 @@ def answer_calls(
     if code is None:
         return None
     words = code.process, known.address, id(slow), *map(id, grid)
-    words = *words, 0 if recorded is None else id(recorded)
-    return code, slow, grid, recorded, layout.answer(called, code.launch, words)
+    return code, slow, grid, layout.answer(called, code.launch, (*words, int(records)))
 
 
 def shapes_key(values: Sequence[Any], kinds: Collection[type]) -> int:
@@ -248,4 +250,5 @@ def _record_of(call: Shortcut) -> _Record:
     record[layout.C_NAMES] = len(call.keywords)
     record[layout.C_NAMES_AT] = id(kept)
     record[layout.C_KEY] = call.key
+    record[layout.C_RECORDED] = 0 if call.recorded is None else id(call.recorded)
     return _Record(struct.pack(f"<{len(record)}q", *record), kept)

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field
-from operator import itemgetter
+from functools import cached_property
 from typing import Any, NamedTuple, ParamSpec, cast
 
 from xetl.errors import LaunchError, XetlError
@@ -31,6 +31,7 @@ from xetl.ops.calling.declarations import (
 from xetl.ops.calling.operands import Numbers, as_numpy, dtype_of, new_result, order_of
 from xetl.ops.calling.options import EXACT
 from xetl.ops.calling.options import plain as plain_option
+from xetl.ops.calling.recorded import Completing, again_of, picker
 from xetl.ops.calling.recycling import new_array
 from xetl.ops.calling.repeated import (
     Arguments,
@@ -138,15 +139,14 @@ class Function:
         self.arrays_of = picker(self.arrays)
         self.plans = Plans[_Plan]()
         calls = Shortcuts()
-        public = NativeFunction(self._called, calls, self.rule, self._recorded)
         below = NativeFunction(self._computed, calls)
+        public = NativeFunction(self._called, calls, self.rule, self.recorded_like)
         self.public: Callable[..., Any] = public
         """What users call."""
         self.compute: Callable[..., Any] = below
         """Computes the function without a trace for derivatives."""
         self.natives = [public, below]
-        self.recorder: Any = None
-        """What has torch record a call (`torch_library.record`), once it did."""
+        self.completing = Completing(self.complete, self._by_name)
 
     def complete(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
         """All arguments in order, ``out`` last.
@@ -193,28 +193,14 @@ class Function:
         except XetlError as error:
             raise at_caller(error) from None
 
-    def _recorded(self, *args: Any, **kwargs: Any) -> Any:
-        """Do a call that differs from an earlier one in that torch is to record it."""
-        values = self.complete(args, kwargs)
-        if self.recorder is None or values[-1] is not None:
-            return self._called(*args, **kwargs)
-        return self.record_again(self.compute, args, kwargs, values)
+    def recorded_like(self, call: Arguments) -> Any:
+        """What does calls like one that torch is to record; None: the general way."""
+        return again_of(self, self.compute, self.completing, call)
 
-    def record_again(self, below: Any, args: Any, kwargs: Any, values: Any) -> Any:
-        """Have torch record a call of ``below``, as it has recorded another one.
-
-        Args:
-            below: computes the function.
-            args: what it takes by position.
-            kwargs: by name.
-            values: all arguments in order; arrays are taken out of the list.
-        """
-        try:
-            arrays = self.arrays_of(values)
-            self.drop_arrays(values)
-            return self.recorder((below, args, kwargs, values), *arrays)
-        except XetlError as error:
-            raise at_caller(error) from None
+    @cached_property
+    def recorder(self) -> Any:
+        """What has torch record a call (`torch_library.recorder_of`)."""
+        return import_whole("xetl.ops.calling.torch_library").recorder_of(self)
 
     def drop_arrays(self, values: list[Any]) -> None:
         """Leave no array among all arguments, so that none is kept alive.
@@ -395,14 +381,6 @@ class Function:
             raise LaunchError(problem, "X0828", f"the dtypes of `out` are {allowed}")
         order = order_of(place.shape, place.strides)
         return Operand("out", spec.shape, dtype, place, order=order)
-
-
-def picker(places: Sequence[int]) -> Callable[[Sequence[Any]], Sequence[Any]]:
-    """What gives the items at ``places`` of a sequence: `itemgetter`, of any number."""
-    if len(places) > 1:
-        return itemgetter(*places)
-    first = places[0] if places else 0
-    return itemgetter(slice(first, first + len(places)))
 
 
 def function(

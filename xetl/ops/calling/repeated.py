@@ -91,7 +91,7 @@ class Recorder:
             return None
         return []
 
-    def end(self, calls: Shortcuts, call: Recording) -> bool:
+    def end(self, public: NativeFunction, call: Recording) -> bool:
         """Keep how a call was done; whether it can be repeated."""
         if not call.launches:
             return False
@@ -108,11 +108,12 @@ class Recorder:
         key, names = shapes_key(_flat(call.given), REPEATED), tuple(kwargs)
         keywords, rest = dict.fromkeys(names), (None,) * len(names)
         state = launch_state()
-        new = Shortcut(fast, len(args), keywords, names, rest, state, None, (), key)
-        calls.put(new, _MOST)
+        form = fast, len(args), keywords, names, rest, state
+        new = Shortcut(*form, None, key=key, recorded=public.recorded_like(call.given))
+        public.known.put(new, _MOST)
         for each in _flat(call.given):
             if isinstance(each, Prepacked):  # with it goes what is packed
-                weakref.finalize(each, calls.forget, new).atexit = False
+                weakref.finalize(each, public.known.forget, new).atexit = False
         look_around()
         return True
 
@@ -136,7 +137,7 @@ def _recorded(
 ) -> RecordedCall | None:
     """What a backend needs to repeat a call; None: which array is which is not told."""
     (args, kwargs), flat = call.given, _flat(call.given)
-    arguments = list(map(_own, flat))
+    arguments = list(map(own, flat))
     made: list[tuple[ArrayView, Callable[..., Any], tuple[Any, ...]]] = []
     places: list[int] = []
     inputs = len(call.objects) - call.gives
@@ -163,7 +164,7 @@ def _recorded(
     return RecordedCall(launches, arguments, numbered, made, results)
 
 
-def _own(value: Any) -> Any:
+def own(value: Any) -> Any:
     """The value, or a copy of a list, which may change."""
     return copy(value) if type(cast("object", value)) is list else value
 
@@ -209,7 +210,7 @@ class NativeFunction(NativelyCalled):
         function: Callable[..., Any],
         known: Shortcuts,
         shown: Callable[..., Any] | None = None,
-        recorded: Callable[..., Any] | None = None,
+        recorded_like: Callable[[Arguments], Any] | None = None,
     ) -> None:
         """Take a function.
 
@@ -217,12 +218,13 @@ class NativeFunction(NativelyCalled):
             function: what does calls that are like no earlier one.
             known: earlier calls.
             shown: whose name and signature it has; None: those of ``function``.
-            recorded: what does calls that are like an earlier one, but that torch is to
-                record; None: ``function``.
+            recorded_like: of a call: a function that does calls like it that torch is
+                to record, or None; None: ``function`` does them.
         """
         update_wrapper(cast("Callable[..., Any]", self), shown or function)
-        self._function, self._recorded = function, recorded
-        self.known = known
+        self._function, self.known = function, known
+        self._records = recorded_like is not None
+        self.recorded_like = recorded_like or _generally
         self._table: object = None
         self.be_native()
 
@@ -243,11 +245,15 @@ class NativeFunction(NativelyCalled):
     def be_native(self) -> None:
         """Let native code answer calls, once there is such."""
         if self._table is None:
-            known, recorded = self.known, self._recorded
-            self._table = answer_calls(self, known, self._function, recorded=recorded)
+            own = self.known, self._function
+            self._table = answer_calls(self, *own, records=self._records)
 
 
 may_be_native(NativeFunction)
+
+
+def _generally(_: Arguments) -> Any:
+    """Nothing but the function itself does calls that torch is to record."""
 
 
 def remember(
@@ -258,8 +264,9 @@ def remember(
     Args:
         recorder: of the plan of the call.
         call: what was launched.
-        natives: the functions that are called so; they share what is known.
+        natives: the functions that are called so, the public one first; they share
+            what is known.
     """
-    if recorder.end(natives[0].known, call):
+    if recorder.end(natives[0], call):
         for each in natives:
             each.be_native()

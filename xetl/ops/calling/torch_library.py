@@ -15,13 +15,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from xetl import ops
-from xetl.errors import LaunchError
+from xetl.errors import LaunchError, XetlError
 from xetl.imports import import_whole
 from xetl.language.dtypes import DType
 from xetl.locks import ForkSafeLock
 from xetl.ops.calling.declarations import Context, Operand
-from xetl.ops.calling.declare import FUNCTIONS, Function, picker
+from xetl.ops.calling.declare import FUNCTIONS, Function
 from xetl.ops.calling.operands import dense_strides, order_of
+from xetl.ops.calling.recorded import picker
+from xetl.runtime.call_site import at_caller
 from xetl.runtime.tensors import refuse_tangent
 
 _ELEMENTS = ("relu", "gelu", "silu", "sigmoid", "tanh", "swiglu", "geglu")
@@ -264,7 +266,7 @@ def _check_devices(declared: Function, values: Sequence[Any]) -> None:
             )
 
 
-def _recorder(declared: Function) -> Any:
+def recorder_of(declared: Function) -> Any:
     """What computes a function and has torch record it.
 
     ``apply((below, args, kwargs, values), *arrays)``: the call as ``below`` takes it,
@@ -382,9 +384,13 @@ def record(declared: Function, below: Callable[..., Any], values: Sequence[Any])
     if declared.writes:
         problem = f"`{declared.name}` changes an array that requires a gradient"
         raise LaunchError(problem, "X0838", "call it inside of `with torch.no_grad():`")
-    if declared.recorder is None:
-        declared.recorder = _recorder(declared)
-    return declared.record_again(below, values, {}, [*values])
+    known = [*values]
+    declared.drop_arrays(known)
+    arrays = declared.arrays_of(values)
+    try:
+        return declared.recorder((below, values, {}, known), *arrays)
+    except XetlError as error:
+        raise at_caller(error) from None
 
 
 def transformed(declared: Function, values: Sequence[Any]) -> Any:

@@ -30,6 +30,7 @@ from xetl.ops.calling.declarations import (
 )
 from xetl.ops.calling.declare import FUNCTIONS, Function, Outer, function, is_traced
 from xetl.ops.calling.operands import Numbers, Shape
+from xetl.ops.calling.recorded import again_by
 from xetl.ops.calling.repeated import Arguments
 from xetl.ops.calling.views import floats, sums_of, width_of
 from xetl.ops.convolution import kernels
@@ -283,9 +284,12 @@ class _Convolution(Function):
         try:
             if not is_traced() and self.way_of(values) is None:
                 return self._compute(values, (args, kwargs))
-            return _convolved(self.name, *values, compute=convolution)
+            return self._by(convolution, values)
         except XetlError as error:
             raise at_caller(error) from None
+
+    def recorded_like(self, call: Arguments) -> Any:
+        return again_by(self, convolution, self._arguments, itself, call)
 
     def _compute(self, values: list[Any], call: Arguments) -> Any:
         def compute(*arguments: Any) -> Any:
@@ -293,9 +297,40 @@ class _Convolution(Function):
             return inner.compute_for(image, call, [*arguments])
 
         inner = FUNCTIONS["xetl::convolution"]
-        *_, out = values
-        how = convolution if out is not None else compute
-        return _convolved(self.name, *values, compute=how)
+        return self._by(compute if values[-1] is None else convolution, values)
+
+    def _by(self, compute: Callable[..., Any], values: list[Any]) -> Any:
+        """The result, by what computes `convolution`."""
+        *given, out = values
+        x, weight, *_ = given
+        arguments = self._arguments(*given)
+        if out is None:
+            return _as_given(x, weight, compute(*arguments))
+        compute(*arguments, out=_as_images(out, weight.ndim == 3, x.ndim < weight.ndim))
+        return out
+
+    def _arguments(
+        self,
+        x: Any,
+        weight: Any,
+        bias: Any,
+        stride: Any,
+        padding: Any,
+        dilation: Any,
+        groups: int,
+    ) -> Sequence[Any]:
+        """Those of `convolution`, whose images have a batch."""
+        name, rank = self.name, 1 if self.name == "conv1d" else 2
+        _check(name, rank, x, weight, bias, groups)
+        stride, dilation = (_numbers(name, rank, each) for each in (stride, dilation))
+        sides = _padding(name, rank, padding, weight.shape[2:], stride, dilation)
+        if rank == 1:
+            stride, dilation = (1, *stride), (1, *dilation)
+            sides = (0, sides[0], 0, sides[1])
+        _check_size(name, x.shape[-rank:], weight.shape[2:], sides, dilation, rank)
+        images = _as_images(x, rank == 1, x.ndim == rank + 1)
+        kernel = _as_images(weight, rank == 1, False)
+        return images, kernel, bias, stride, sides, dilation, groups
 
 
 def _public(rule: Callable[P, Any]) -> Callable[P, Any]:
@@ -362,36 +397,13 @@ def conv1d(
     """
 
 
-def _convolved(
-    name: str,
-    x: Any,
-    weight: Any,
-    bias: Any,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
-    groups: int,
-    out: Any,
-    *,
-    compute: Callable[..., Any],
-) -> Any:
-    """What the function of that name gives, by one of images with a batch."""
-    rank = 1 if name == "conv1d" else 2
-    _check(name, rank, x, weight, bias, groups)
-    stride, dilation = (_numbers(name, rank, each) for each in (stride, dilation))
-    sides = _padding(name, rank, padding, weight.shape[2:], stride, dilation)
-    if rank == 1:
-        stride, dilation = (1, *stride), (1, *dilation)
-        sides = (0, sides[0], 0, sides[1])
-    _check_size(name, x.shape[-rank:], weight.shape[2:], sides, dilation, rank)
-    # A row, and a batch of one.
-    row = (..., None, slice(None)) if rank == 1 else ...
-    each = (None, ...) if x.ndim == rank + 1 else ...
-    arguments = (x[row][each], weight[row], bias, stride, sides, dilation, groups)
-    if out is None:
-        return _as_given(x, weight, compute(*arguments))
-    compute(*arguments, out=out[row][each])
-    return out
+def _as_images(array: Any, is_line: bool, is_single: bool) -> Any:
+    """An array with the row and the batch that it lacks.
+
+    What has all is not even seen anew: torch would record that.
+    """
+    array = array[..., None, :] if is_line else array
+    return array[None] if is_single else array
 
 
 def _as_given(x: Any, weight: Any, found: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
+from operator import itemgetter
 from typing import Any, ParamSpec, cast
 
 import numpy as np
@@ -30,6 +31,8 @@ from xetl.ops.calling.declarations import (
 )
 from xetl.ops.calling.declare import FUNCTIONS, Function, function, is_traced
 from xetl.ops.calling.operands import Numbers, Shape
+from xetl.ops.calling.recorded import again_by
+from xetl.ops.calling.repeated import Arguments
 from xetl.ops.calling.views import array_of, floats, size_of, width_of
 from xetl.ops.losses import kernels
 from xetl.ops.rows.reduction_kernels import Down, down_of
@@ -265,10 +268,17 @@ class _Loss(Function):
             *given, out = values
             if needed and out is not None:
                 raise out_and_gradient(self.name)
-            found = class_loss(*cast("Any", self.rule).__wrapped__(*given))
+            found = class_loss(*self._arguments(*given))
             return with_out(self.name, found[0], out)
         except XetlError as error:
             raise at_caller(error) from None
+
+    def _arguments(self, *given: Any) -> Sequence[Any]:
+        """Those of `class_loss`."""
+        return cast("Any", self.rule).__wrapped__(*given)
+
+    def recorded_like(self, call: Arguments) -> Any:
+        return again_by(self, class_loss, self._arguments, itemgetter(0), call)
 
 
 def _public(arguments: Callable[P, Any]) -> Callable[P, Any]:

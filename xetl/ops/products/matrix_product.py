@@ -27,6 +27,7 @@ from xetl.ops.calling.declarations import (
 )
 from xetl.ops.calling.declare import FUNCTIONS, Function, is_traced, traced
 from xetl.ops.calling.operands import Numbers, as_numpy, new_result
+from xetl.ops.calling.recorded import Completing, again_of
 from xetl.ops.calling.repeated import Arguments, NativeFunction, Recording, remember
 from xetl.ops.products.plans import ProductPlan, find_activation, make_plan
 from xetl.ops.rows import reductions
@@ -156,11 +157,13 @@ FUNCTIONS["xetl::matmul"] = _product
 def _public(arguments: Callable[P, Any]) -> Callable[P, Any]:
     """The function whose arguments, in the order of `_rule`, another one gives."""
 
-    def recorded(*args: P.args, **kwargs: P.kwargs) -> Any:
-        *values, out = arguments(*args, **kwargs)
-        if out is not None or values[-1] is not None or _product.recorder is None:
-            return called(*args, **kwargs)
-        return _product.record_again(below, args, kwargs, values)
+    def complete(args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+        return cast("Any", arguments)(*args, **kwargs)
+
+    def recorded_like(call: Arguments) -> Any:
+        if complete(*call)[3] is not None:
+            return None  # an activation, which torch records by itself
+        return again_of(_product, below, Completing(complete, complete), call)
 
     def called(*args: P.args, **kwargs: P.kwargs) -> Any:
         values = arguments(*args, **kwargs)
@@ -185,8 +188,8 @@ def _public(arguments: Callable[P, Any]) -> Callable[P, Any]:
 
     known = Shortcuts()
     below = NativeFunction(computed, known)
-    public = NativeFunction(called, known, arguments, recorded)
-    _product.compute, _product.natives = compute, [below, public]
+    public = NativeFunction(called, known, arguments, recorded_like)
+    _product.compute, _product.natives = compute, [public, below]
     return cast("Callable[P, Any]", public)
 
 

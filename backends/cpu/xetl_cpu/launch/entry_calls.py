@@ -67,9 +67,6 @@ def emit_launch(module: Any) -> None:
     table = code.pointer(me, calls.TABLE // 8)
     process = code.pointer(table, calls.L_PROCESS)
     slow = code.pointer(table, calls.L_SLOW)
-    recorded = code.pointer(table, calls.L_RECORDED)
-    may_record = code.not_(code.is_null(recorded))
-    code.put(process, P_RECORDS, NOTHING)
     state = _settings(code, process)
     given = code.and_(count, _COUNT)
     none = code.pointer(process, layout.P_NO_NAMES)
@@ -79,14 +76,14 @@ def emit_launch(module: Any) -> None:
     look = code.is_(kinds, ">", _FEW)
     every = code.add(given, code.word(known, layout.OB_SIZE // 8))
     key = code.call(_emit_key(module), [process, objects, every, look])
+    failed = code.alloca(I64)
+    code.put(failed, 0, 0)
     with code.counted_loop(kinds, name="call") as loop:
-        args = [table, latest, loop.index, objects, given, known, state, key]
+        args = [table, latest, loop.index, objects, given, known, state, key, failed]
         done = code.call(attempt, args)
-        with code.if_then(code.not_(code.is_null(done))):
+        has_failed = code.is_(code.word(failed, 0), "!=", 0)
+        with code.if_then(code.or_(code.not_(code.is_null(done)), has_failed)):
             code.ret(done)
-        only = code.is_(code.word(process, P_RECORDS), "==", ONLY_RECORDED)
-        with code.if_then(code.and_(only, may_record)):
-            code.ret(_call(code, process, recorded, (objects, count, names)))
         loop.next = []
     code.branch(code.refused)
     _leave(code, process, slow, (objects, count, names))
@@ -138,13 +135,13 @@ def _emit_key(module: Any) -> Any:
 
 
 def _emit_attempt(module: Any) -> Any:
-    """``object attempt(table, latest, index, objects, given, names, state, key)``.
+    """``attempt(table, latest, index, objects, given, names, state, key, failed)``.
 
-    What the call gives, or null: nothing was done.
+    What the call gives, or null: nothing was done, or ``failed`` is not 0.
     """
-    kinds = [PTR, PTR, I64, PTR, I64, PTR, PTR, I64]
+    kinds = [PTR, PTR, I64, PTR, I64, PTR, PTR, I64, PTR]
     code = EntryCode(module, "attempt", PTR, kinds)
-    table, latest, index, objects, given, names, state, key = code.args
+    table, latest, index, objects, given, names, state, key, failed = code.args
     process = code.pointer(table, calls.L_PROCESS)
     # Python code may have put other calls in place of these, and freed them.
     code.refuse_if(code.icmp_unsigned("!=", latest, _latest(code, table)))
@@ -161,7 +158,7 @@ def _emit_attempt(module: Any) -> Any:
     named = code.word(names, layout.OB_SIZE // 8)
     code.refuse_if(code.is_(named, "!=", code.word(record, calls.C_NAMES)))
     code.call_at(code.word(process, layout.P_INCREF), VOID, [latest])
-    args = [table, objects, given, names, record]
+    args = [table, objects, given, names, record, failed]
     checked = code.call(_emit_ordered(module), args)
     code.release(process, latest)
     code.ret(checked)
@@ -173,8 +170,8 @@ def _emit_attempt(module: Any) -> Any:
 
 def _emit_ordered(module: Any) -> Any:
     """The rest of an attempt, while its record cannot be freed."""
-    code = EntryCode(module, "ordered", PTR, [PTR, PTR, I64, PTR, PTR])
-    table, objects, given, names, record = code.args
+    code = EntryCode(module, "ordered", PTR, [PTR, PTR, I64, PTR, PTR, PTR])
+    table, objects, given, names, record, failed = code.args
     process = code.pointer(table, calls.L_PROCESS)
     _check_unchanged(code, process, code.pointer(record, calls.C_UNCHANGED))
     behind = code.add(given, 3)
@@ -188,8 +185,17 @@ def _emit_ordered(module: Any) -> Any:
     known = code.at(code.pointer(record, calls.C_NAMES_AT), layout.BYTES_VALUE)
     _put_named(code, names, known, code.element(objects, given, 1), further)
     entry = code.at(code.pointer(record, calls.C_ENTRY), layout.BYTES_VALUE)
+    code.put(process, P_RECORDS, NOTHING)
     done = call_entry(code, entry, ordered, count)
-    code.refuse_if(code.is_(done, "==", 1))
+    with code.if_then(code.is_(done, "==", 1)):
+        recorded = code.pointer(record, calls.C_RECORDED)
+        only = code.is_(code.word(process, P_RECORDS), "==", ONLY_RECORDED)
+        may_record = code.is_(code.word(table, calls.L_RECORDS), "!=", 0)
+        code.refuse_unless(code.and_(only, may_record))
+        code.refuse_if(code.is_null(recorded))
+        result = _call(code, process, recorded, (objects, given, names))
+        code.put(failed, 0, code.zext(code.is_null(result), I64))
+        code.ret(result)
     with code.if_then(code.is_(done, "!=", 0)):
         code.ret(code.inttoptr(done, PTR))
     code.give(process, code.pointer(record, calls.C_DONE))
