@@ -59,6 +59,12 @@ def test_a_product_is_raised_and_packed_once():
     assert "xsmm.pack" in text
 
 
+def test_rows_of_matrices_of_any_size_are_read_as_vectors():
+    report = str(matmul("f32", "f32", *["?x?"] * 3).explain(target="avx2"))
+    assert "programs run as one, with a larger tile" in report
+    assert "gathered" not in report
+
+
 def test_a_text_is_explained():
     a, b, c = (np.zeros((512, 512), np.float32) for _ in range(3))
     kernel = matmul("f32", "f32", *["512x512"] * 3)

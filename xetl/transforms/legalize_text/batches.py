@@ -98,7 +98,7 @@ def multiply(b: Builder, product: Batch) -> None:
     else:
         start = build.constant(0, VectorType(sums, shape))
     loop = build.for_loop(0, product.count, 1, [start])
-    inner = Builder.at_end(loop.body.block)
+    inner = Builder.at_end(loop.body.block, build.location)
     number, total = loop.body.block.args
     left, right = _blocks(inner, product, number, at, shape)
     inner.add(scf.YieldOp(inner.insert(TileMmaOp(left, right, total))))

@@ -60,7 +60,8 @@ class Matrix:
         if not has_static_layout(type_):
             meta = build.add(memref.ExtractStridedMetadataOp(source)).results
             self.sizes = self.given = [*meta[2:4]]
-            self.strides = [*meta[4:]]
+            known = strides_of(type_) or [None, None]
+            self.strides = [v if n is None else n for n, v in zip(known, meta[4:])]
 
     def tile(
         self, build: Builder, at: Sequence[SSAValue], shape: Sequence[int]
@@ -101,7 +102,7 @@ def loops(
             continue
         loop = build.for_loop(0, size, step)
         loop.attributes[PARALLEL] = UnitAttr()
-        end = scf.YieldOp()
+        end = scf.YieldOp(location=loop.location)
         loop.body.block.add_op(end)
         build = Builder.before(end)
         at.append(loop.body.block.args[0])
@@ -167,7 +168,7 @@ def _matmul(b: Builder, op: linalg.MatmulOp) -> Values:
     place = to.tile(build, [row, column], shape)
     start = converted(build, build.insert(xetile.LoadTileOp(place)), sums)
     loop = build.for_loop(0, left.sizes[1], depth, [start])
-    inner = Builder.at_end(loop.body.block)
+    inner = Builder.at_end(loop.body.block, build.location)
     k, total = loop.body.block.args
     one = left.tile(inner, [row, k], [shape[0], depth])
     other = right.tile(inner, [k, column], [depth, shape[1]])
