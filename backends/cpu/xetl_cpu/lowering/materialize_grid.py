@@ -108,7 +108,7 @@ def _spread_trips(programs: scf.ParallelOp, grid: Sequence[SSAValue]) -> None:
     if numbered or any(len([*size.uses]) > 1 for size in grid):
         return
     for op in [*programs.walk(reverse=True)]:
-        if is_dead(op):
+        if op is not programs and is_dead(op):
             Rewriter.erase_op(op)
     axes, loops = list[_Axis](), list[scf.ForOp]()
     while (loop := _only_loop(programs, loops)) is not None:
@@ -146,7 +146,8 @@ def _only_loop(
     if not isinstance(loop, scf.ForOp) or loop.init_args or not all(map(is_pure, ops)):
         return None
     for op in ops:
-        if all(is_defined_outside(value, programs) for value in op.operands):
+        is_index = all(isinstance(each.type, IndexType) for each in op.results)
+        if is_index and all(is_defined_outside(v, programs) for v in op.operands):
             move_before([op], programs)
     known = all(is_defined_outside(bound, programs) for bound in _bounds(loop))
     is_free = PARALLEL in loop.attributes or _is_independent(loop)
