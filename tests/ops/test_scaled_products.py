@@ -12,6 +12,7 @@ torch: Any = pytest.importorskip("torch")
 from tests.ops.test_like_torch import BOUNDS, close  # noqa: E402
 from xetl import ops  # noqa: E402
 from xetl.errors import LaunchError  # noqa: E402
+from xetl.ops.calling.declare import FUNCTIONS  # noqa: E402
 
 ENDS = [5, 5, 40, 70]
 
@@ -50,6 +51,29 @@ def test_what_torch_is_told_of_groups() -> None:
         ops.grouped_mm(a, b, ends.long())
     with pytest.raises(LaunchError, match="`offs` is"):
         ops.grouped_mm(a, b, ends[:2])
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_ends_are_read_by_the_launch(turned: bool) -> None:
+    """The same launch for other ends, of groups of any size."""
+    rng = np.random.default_rng(3)
+    a, b, c = (
+        rng.integers(-3, 4, shape).astype(np.float32)
+        for shape in ((90, 33), (4, 33, 20), (90, 20))
+    )
+    if turned:
+        a, b = (
+            np.asfortranarray(a),
+            np.ascontiguousarray(b.swapaxes(1, 2)).swapaxes(1, 2),
+        )
+    for ends in ([90] * 4, [0, 0, 0, 90], [1, 1, 90, 90], [20, 50, 70, 90]) * 2:
+        offs, starts = np.array(ends, np.int32), [0, *ends[:-1]]
+        wanted = [a[i:j] @ b[g] for g, (i, j) in enumerate(zip(starts, ends))]
+        assert np.array_equal(ops.grouped_mm(a, b, offs), np.concatenate(wanted))
+        wanted = [a.T[:, i:j] @ c[i:j] for i, j in zip(starts, ends)]
+        assert np.array_equal(ops.grouped_mm(a.T, c, offs), np.stack(wanted))
+    plans = FUNCTIONS["xetl::grouped_mm"].plans._known.values()
+    assert all(len(plan.steps) <= 1 for plan in plans)
 
 
 @pytest.mark.parametrize("kind", ["int8", "float8_e4m3fn"])

@@ -16,7 +16,7 @@ from xetl.errors import LaunchError
 from xetl.language.dtypes import f8e4m3, f8e5m2, f32, i8, i32, u8
 from xetl.language.ops import cdiv
 from xetl.ops.activations import copied
-from xetl.ops.calling.calls import Launch, Plans, View, itself, kind
+from xetl.ops.calling.calls import Launch, View, itself
 from xetl.ops.calling.declarations import (
     SUMS,
     ArrayLike,
@@ -30,14 +30,12 @@ from xetl.ops.calling.declarations import (
     wrong_shape,
 )
 from xetl.ops.calling.declare import function
-from xetl.ops.calling.operands import Numbers, as_numpy, dtype_of, new_result
+from xetl.ops.calling.operands import Numbers
 from xetl.ops.calling.views import array_of, as_dtype, floats, size_of
 from xetl.ops.matrices import put
 from xetl.ops.products.device_tiles import Product
-from xetl.ops.products.matrix_product import matmul
 from xetl.ops.products.plans import choose_tiles, cut_for_device, tiles_of_device
 from xetl.ops.products.product import accumulated
-from xetl.runtime.tensors import note_written
 from xetl.xetile import Array, Vector, constexpr
 
 _BYTES = (i8, f8e4m3, f8e5m2)
@@ -97,61 +95,35 @@ def _grouped_backward(context: Context, grad: Any) -> Mapping[str, Any]:
     return found
 
 
-_known = Plans[Operand]()
-"""What results are of operands that `_rule_of_groups` has seen."""
+@xetile.kernel
+def grouped_product(
+    a: Array,
+    b: Array,
+    ends: Array,
+    out: Array,
+    SUMS: constexpr,
+    BM: constexpr,
+    BN: constexpr,
+    BK: constexpr,
+) -> None:
+    """A product for each group, of the rows up to its end; see `grouped_mm`.
+
+    Any group may have all rows, so there are programs for these; most find none.
+    """
+    m, n = xetile.program_id(0) * BM, xetile.program_id(1) * BN
+    group = xetile.program_id(2)
+    begin, end = 0, ends[group]
+    if group > 0:
+        begin = ends[group - 1]
+    if b.ndim == 3:
+        left, right, to = a[begin:end], b[group], out[begin:end]
+    else:
+        left, right, to = a[:, begin:end], b[begin:end], out[group]
+    if m < to.shape[0]:
+        put(accumulated(left, right, m, n, SUMS, BM, BN, BK), to, [m, n])
 
 
-def _groups(values: list[Any]) -> Any:
-    """A product for each group: `matmul` packs and splits it as its own size asks."""
-    *given, out = values
-    names = ("mat_a", "mat_b", "offs")
-    a, b, ends = (as_numpy(x, name) for x, name in zip(given, names))
-    operands = lambda: map(_operand, names, (a, b, ends))  # noqa: E731
-    spec = _known.find(
-        (kind(a), kind(b), kind(ends)), lambda: _rule_of_groups(*operands()).results[0]
-    )
-    made = new_result(given[0], spec.shape, spec.dtype) if out is None else out
-    to, start = as_numpy(made, "out"), 0
-    if to.shape != spec.shape:
-        problem = f"`out` is {to.shape}, but the result is {spec.shape}"
-        raise wrong_shape("grouped_mm", problem, "pass an array of that shape")
-    for i, end in enumerate(ends.tolist()):
-        if b.ndim == 2:
-            matmul(a[:, start:end], b[start:end], to[i])
-        elif end > start:
-            matmul(a[start:end], b[i], to[start:end])
-        start = end
-    if out is not None:
-        note_written([out])
-    return made
-
-
-def _operand(name: str, array: Numbers) -> Operand:
-    return Operand(name, array.shape, dtype_of(array, name))
-
-
-def _rule_of_groups(a: Operand, b: Operand, offs: Operand) -> Call:
-    """The shape and dtype of `grouped_mm`; a LaunchError if operands do not fit."""
-    dtype = floats("grouped_mm", a, b)
-    by_depth = b.ndim == 2
-    if a.ndim != 2 or b.ndim not in (2, 3) or a.shape[1] != b.shape[-2]:
-        problem = f"cannot multiply {a.shape} by {b.shape}"
-        raise wrong_shape("grouped_mm", problem, "pass (t, k), (groups, k, n)")
-    if offs.ndim != 1 or not (by_depth or offs.shape[0] == b.shape[0]):
-        problem = f"`offs` is {offs.shape}, but `mat_b` is {b.shape}"
-        raise wrong_shape("grouped_mm", problem, "pass where each group ends")
-    if offs.dtype != i32:
-        problem = f"`grouped_mm` was given `offs` of {offs.dtype}"
-        raise LaunchError(problem, "X0828", "pass i32")
-    shape = (a.shape[0], b.shape[-1])
-    return Call((result((offs.shape[0], *shape) if by_depth else shape, dtype),), _none)
-
-
-def _none(made: Sequence[Operand]) -> list[Any]:
-    return []
-
-
-@function(backward=_grouped_backward, saves=["mat_a", "mat_b", "offs"], plain=_groups)
+@function(backward=_grouped_backward, saves=["mat_a", "mat_b", "offs"])
 def grouped_mm(
     mat_a: ArrayLike, mat_b: ArrayLike, offs: ArrayLike, *, out: ArrayLike = None
 ) -> Any:
@@ -173,7 +145,40 @@ def grouped_mm(
     Raises:
         LaunchError: shapes (X0827) or dtypes (X0828) do not fit.
     """
-    return _rule_of_groups(mat_a, mat_b, offs)
+    a, b = mat_a, mat_b
+    dtype = floats("grouped_mm", a, b)
+    by_depth = b.ndim == 2
+    if a.ndim != 2 or b.ndim not in (2, 3) or a.shape[1] != b.shape[-2]:
+        problem = f"cannot multiply {a.shape} by {b.shape}"
+        raise wrong_shape("grouped_mm", problem, "pass (t, k), (groups, k, n)")
+    if offs.ndim != 1 or not (by_depth or offs.shape[0] == b.shape[0]):
+        problem = f"`offs` is {offs.shape}, but `mat_b` is {b.shape}"
+        raise wrong_shape("grouped_mm", problem, "pass where each group ends")
+    if offs.dtype != i32:
+        problem = f"`grouped_mm` was given `offs` of {offs.dtype}"
+        raise LaunchError(problem, "X0828", "pass i32")
+    groups, (rows, k), n = offs.shape[0], a.shape, b.shape[-1]
+
+    def steps(made: Any) -> list[Step]:
+        # As tiles of groups that are equally large.
+        m, depth = (rows, cdiv(k, groups)) if by_depth else (cdiv(rows, groups), k)
+        arrays = [array_of(x) for x in (a, b)]
+        work = Product(m, n, depth, groups, a.dtype)
+        cut = cut_for_device(arrays, work)
+        turned = arrays[1].strides[-2] < arrays[1].strides[-1]
+        tiles = choose_tiles(m, n, groups, turned)
+        tiles = tiles if cut is None else tiles_of_device(work, cut)
+        grid = cdiv(rows, tiles.rows), tiles.grid[1], groups
+        constants = (SUMS[dtype], *tiles[:3])
+        launch = Launch(grouped_product, (itself,) * 4, (), grid, constants)
+        return [Step(launch, (a, b, offs, *made))]
+
+    shape = (groups, rows, n) if by_depth else (rows, n)
+    return Call((result(shape, dtype),), steps if groups else _nothing)
+
+
+def _nothing(made: Sequence[Operand]) -> list[Step]:
+    return []
 
 
 @function()
