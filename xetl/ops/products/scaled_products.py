@@ -34,7 +34,12 @@ from xetl.ops.calling.operands import Numbers
 from xetl.ops.calling.views import array_of, as_dtype, floats, size_of
 from xetl.ops.matrices import put
 from xetl.ops.products.device_tiles import Product
-from xetl.ops.products.plans import choose_tiles, cut_for_device, tiles_of_device
+from xetl.ops.products.plans import (
+    choose_tiles,
+    cut_for_device,
+    smallest,
+    tiles_of_device,
+)
 from xetl.ops.products.product import accumulated
 from xetl.xetile import Array, Vector, constexpr
 
@@ -246,7 +251,7 @@ def _check_scale(scale: Operand | None, count: int) -> None:
 
 
 _NAME = "linear_int4"
-_ROWS, _COLUMNS = (1, 4, 16, 64), 128
+_ROWS, _COLUMNS = (1, 4, 16, 64), (16, 32, 64, 128)
 
 
 @xetile.function
@@ -344,7 +349,7 @@ def linear_int4(
     dtype = floats(_NAME, input)
 
     def steps(made: Any) -> list[Step]:
-        rows = next((size for size in _ROWS if size >= m), _ROWS[-1])
+        rows, columns = smallest(_ROWS, m), smallest(_COLUMNS, n)
         x, first = input, list[Step]()
         if not array_of(x).flags.c_contiguous:
             x = temporary(x.shape, dtype)
@@ -354,8 +359,8 @@ def linear_int4(
             return array.reshape(m, -1)
 
         views = (matrix, itself, itself, itself, itself, matrix)
-        grid = (cdiv(n, _COLUMNS), cdiv(m, rows), 1)
-        constants = (SUMS[dtype], k // groups // 2, rows, _COLUMNS)
+        grid = (cdiv(n, columns), cdiv(m, rows), 1)
+        constants = (SUMS[dtype], k // groups // 2, rows, columns)
         launch = Launch(int4_product, views, (), grid, constants)
         return [*first, Step(launch, (x, weight, scales, zeros, bias, *made))]
 
