@@ -83,33 +83,27 @@ def _backward(context: Context, grad: Any) -> Mapping[str, Any]:
     scale = 1 / sqrt(q.shape[-1]) if scale is None else scale
     groups = q.shape[-3] // k.shape[-3] if options["enable_gqa"] else 1
     wide = [x.repeat_interleave(groups, -3) if groups > 1 else x for x in (k, v)]
-    batch, (s, t) = out.shape[:-2], (q.shape[-2], k.shape[-2])
-    whole = [
-        (x if x.shape[:-2] == batch else x.expand(*batch, *x.shape[-2:])).contiguous()
-        for x in (grad, q, *wide, out)
-    ]
+    batch, inputs = out.shape[:-2], (q, *wide)
+    is_repeated = [x.shape[:-2] != batch for x in inputs]
+    pairs = zip(inputs, is_repeated)
+    whole = (x.expand(*batch, *x.shape[-2:]) if is_ else x for x, is_ in pairs)
+    dense = [x.contiguous() for x in (grad, *whole, out)]
     if mask is not None:
+        s, t = q.shape[-2], k.shape[-2]
         mask = mask.expand(*(batch if mask.ndim > 2 else ()), s, t)
         mask = mask.reshape(-1, s, t) if mask.ndim > 2 else mask.contiguous()
-    g, a, b, c, y = whole
     window, causal = options["window_size"], options["is_causal"]
     left, right = window_of(_NAME, window, is_causal=causal)
     sides = [-1 if size is None else size for size in (left, right)]
     drawn = seed if options["dropout_p"] else None
     numbers = (sides, scale, options["dropout_p"])
-    given = (g, a, b, c, y, mask, drawn, None, None)
-    found: Any = attention_gradients(*given, *numbers)
-    named: dict[str, Any] = {}
-    names = ("query", "key", "value")
-    inputs: Sequence[tuple[Any, ...]] = list(zip(names, (q, k, v), (q, *wide), found))
-    for name, x, repeated, gradient in inputs:
-        each: Any = gradient
-        if each.shape != repeated.shape:
-            each = each.sum_to_size(repeated.shape)
-        if repeated is not x:
-            each = each.unflatten(-3, (-1, groups)).sum(-3)
-        named[name] = each
-    return named
+    given: Any = (*dense, mask, drawn, None, None, *numbers)
+    found: list[Any] = [*attention_gradients(*given)]
+    for i, x in enumerate(inputs):
+        found[i] = found[i].sum_to_size(x.shape) if is_repeated[i] else found[i]
+        if i and groups > 1:
+            found[i] = found[i].unflatten(-3, (-1, groups)).sum(-3)
+    return dict(zip(("query", "key", "value"), found))
 
 
 @function(results=3)
