@@ -12,10 +12,10 @@ torch: Any = pytest.importorskip("torch")
 from tests.ops.test_like_torch import BOUNDS, close  # noqa: E402
 from xetl import ops  # noqa: E402
 from xetl.errors import LaunchError  # noqa: E402
-from xetl.language.dtypes import bf16  # noqa: E402
+from xetl.language.dtypes import bf16, f32  # noqa: E402
 from xetl.ops.calling.declarations import temporary  # noqa: E402
 from xetl.ops.calling.views import array_of  # noqa: E402
-from xetl.ops.convolution import plans  # noqa: E402
+from xetl.ops.convolution import kernels, plans  # noqa: E402
 from xetl.ops.convolution.geometry import Geometry  # noqa: E402
 
 CASES = [
@@ -194,3 +194,24 @@ def test_layers_of_few_pixels(dtype: Any, stride: Any, how: Any) -> None:
     exact = torch.conv2d(x.double(), weight.double(), None, stride, *how)
     assert 2 * exact[0, 0].numel() <= 128
     close(out, exact.to(dtype), BOUNDS[dtype])
+
+
+@pytest.mark.parametrize("dtype", [f32, bf16])
+@pytest.mark.parametrize("side", [14, 112])
+def test_pixels_with_strides_are_not_gathered(dtype: Any, side: int) -> None:
+    shapes = (4, side, side), (4, 1, 1, 9), (4, side // 2, side // 2)
+    x, taps, out = (array_of(temporary(shape, dtype)) for shape in shapes)
+    how = (2, 2), (1, 1), (3, 3), (1, 1), False, f32, 7, 3, 1, 7, 16, 32
+    text = kernels.direct.ir("loops", x, taps, None, out, 1, 1, *how)
+    assert "vector.shuffle" in text
+    assert "vector.gather" not in text
+
+
+@pytest.mark.parametrize("side", [7, 14, 28])
+def test_tiles_have_the_rows_of_a_small_image(side: int, monkeypatch: Any) -> None:
+    monkeypatch.setattr(plans, "_vectors_of", lambda _: (32, 16))
+    x = temporary((1, 64, side, side), f32)
+    g = Geometry((3, 3), (1, 1), (1, 1), (1, 1), (side, side))
+    step, _ = plans.tile_of(x, g, 1)
+    part = plans.part_of(x, g, (1, 1))
+    assert side % part == part % step == 0

@@ -49,7 +49,6 @@ from xetl.ops.convolution.plans import (
     contiguous,
     convolve,
     each_image,
-    each_line,
     evenly,
     paired,
     part_of,
@@ -69,9 +68,9 @@ def by_weight(
         unrolled = max(n for n in range(1, 5) if g.taps[1] % n == 0)
         tile = sums_of(x.dtype), part, unrolled, *widths_of(x, g)
         how = *g.first, g.stride, g.dilation, g.taps, *tile
-        views: list[View] = [each_image, each_line, each_image, lambda a: a[:, 0]]
+        views: list[View] = [each_image, each_image, lambda a: a[:, 0]]
         launch = Launch(kernels.depthwise_by_weight, views, (), (groups, 1, 1), how)
-        return [Step(launch, (x, x, grad, made))]
+        return [Step(launch, (x, grad, made))]
     outer, (kh, kw), (rows, columns) = outer // groups, g.taps, g.result
     tile = evenly(kw * inner, MOST_PIXELS), min(TILE, outer)
     tiles = kh * cdiv(kw * inner, tile[0])

@@ -109,7 +109,6 @@ def convolution(
 @xetile.function
 def copy_planes(
     image: Array,
-    pixels: Array,
     planes: Array,
     at: int,
     top: int,
@@ -124,7 +123,6 @@ def copy_planes(
 
     Args:
         image: (rows, columns).
-        pixels: the same, all rows in one.
         planes: (more, width), shared memory.
         at: the first row of it that is written, of STRIDES[0] * STRIDES[1] * ROWS.
         top: of the image; may be negative, as ``left``.
@@ -134,17 +132,10 @@ def copy_planes(
     """
     down, across, width = STRIDES[0], STRIDES[1], planes.shape[1]
     for i in range(ROWS * down):
-        to, row = at + i % down * (across * ROWS) + i // down, top + i
-        if across == 1:
-            put(take(image, [row, left], (1, width), planes.dtype), planes, [to, 0])
-        else:
-            for j in xetile.static_range(across):
-                column = xetile.arange(width) * across + (left + j)
-                inside = (column >= 0) & (column < image.shape[1])
-                inside = inside & (row >= 0) & (row < image.shape[0])
-                # -1 is no pixel, which reads as 0.
-                pixel = xetile.where(inside, row * image.shape[1] + column, -1)
-                put(pixels[pixel][None, :], planes, [to + j * ROWS, 0])
+        to, place = at + i % down * (across * ROWS) + i // down, [top + i, left]
+        v = take(image, place, (1, width * across), planes.dtype)
+        for j in xetile.static_range(across):
+            put(v[:, j::across], planes, [to + j * ROWS, 0])
 
 
 @xetile.function
@@ -158,7 +149,6 @@ def copy_taps(weight: Array, taps: Array, BLOCK: constexpr) -> None:
 @xetile.kernel
 def direct(
     x: Array,
-    pixels: Array,
     weight: Array,
     bias: Array | None,
     out: Array,
@@ -183,7 +173,6 @@ def direct(
 
     Args:
         x: (images * groups * CHANNELS[0], rows, columns).
-        pixels: the same, all rows in one.
         weight: (groups, 1, CHANNELS[1], CHANNELS[0] * taps); of a gradient by the
             input (groups, CHANNELS[0], CHANNELS[1], taps).
         bias: (groups * CHANNELS[1],) or None.
@@ -219,7 +208,7 @@ def direct(
         xetile.barrier()
         for c in range(inner):
             one, at = image * inner + c, c * height
-            copy_planes(x[one], pixels[one], planes, at, top, left, rows, STRIDES)
+            copy_planes(x[one], planes, at, top, left, rows, STRIDES)
         xetile.barrier()
         for tile in range(PART // ROWS * (outer // SUMS)):
             i, o = tile // (outer // SUMS) * ROWS, tile % (outer // SUMS) * SUMS
@@ -252,7 +241,6 @@ def direct(
 @xetile.kernel
 def depthwise_by_weight(
     x: Array,
-    pixels: Array,
     grad: Array,
     out: Array,
     above: int,
@@ -284,8 +272,8 @@ def depthwise_by_weight(
         first, j = number // pieces % parts * PART, number % pieces * WIDTH
         top, left = first * down - above, j * across - before
         xetile.barrier()
-        copy_planes(x[image], pixels[image], planes, 0, top, left, rows, STRIDES)
-        copy_planes(grad[image], grad[image, 0], copied, 0, first, j, PART, (1, 1))
+        copy_planes(x[image], planes, 0, top, left, rows, STRIDES)
+        copy_planes(grad[image], copied, 0, first, j, PART, (1, 1))
         xetile.barrier()
         # Behind the row there may be pixels, which might be infinite.
         inside = xetile.arange(WIDTH)[None, :] < grad.shape[2] - j

@@ -34,8 +34,8 @@ _LONGEST = 8192
 """Steps of k of one tap: columns of the kernel that are longer together are taps."""
 PART = 8
 """Rows that a program makes, so that weights come from a cache."""
-_ROWS, _SUMS, MOST_ROWS = 4, 8, 32
-"""Rows of a tile of `direct`, its channels of a result, rows of a program."""
+_ROWS, _SUMS, MOST_ROWS = 8, 8, 32
+"""At most: rows of a tile of `direct`, its channels of a result, rows of a program."""
 _SCRATCH = 1 << 16
 """Bytes that it copies of the input: what the shared memory of any GPU holds."""
 _STRIP = 32
@@ -342,11 +342,6 @@ def each_image(array: Numbers) -> Numbers:
     return array.reshape(-1, *array.shape[2:])
 
 
-def each_line(array: Numbers) -> Numbers:
-    """A channel of an image as a row."""
-    return array.reshape(array.shape[0] * array.shape[1], -1)
-
-
 def part_of(x: Operand, g: Geometry, channels: Pair) -> int:
     """How many rows of the result `direct` makes at once; 0: it should not be used.
 
@@ -379,7 +374,8 @@ def tile_of(x: Operand, g: Geometry, outer: int) -> Pair:
     vectors = cdiv(widths_of(x, g)[0], lanes)
     most = max(1, min(_SUMS, registers // 2 // vectors))
     sums = max(n for n in range(1, most + 1) if outer % n == 0)
-    return max(1, min(_ROWS, registers // 2 // (sums * vectors))), sums
+    rows = max(1, min(_ROWS, registers // 2 // (sums * vectors)))
+    return evenly(g.result[0], rows), sums
 
 
 def _vectors_of(x: Operand) -> Pair:
@@ -428,7 +424,7 @@ def _directly(
     rows, sums = tile_of(x, g, outer)
     tile = (sums_of(x.dtype), part, unrolled, sums, rows, *widths_of(x, g))
     how = g.stride, g.dilation, g.taps, channels, is_by_input
-    views = (each_image, each_line, each_group, None, to_image)
+    views = (each_image, each_group, None, to_image)
     grid = (cdiv(height, part), images, 1)
     launch = Launch(direct, views, (), grid, (*g.first, *how, *tile))
-    return [*steps, Step(launch, (x, x, weight, bias, made))]
+    return [*steps, Step(launch, (x, weight, bias, made))]
