@@ -1,19 +1,15 @@
-"""Tiles moved as blocks, by messages as large as the table of the device allows.
-
-Tiles of shared memory whose bounds nobody has to look at are blocks of a matrix.
-"""
+"""Tiles moved as blocks, by messages as large as the table of the device allows."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import product
-from math import prod
 
-from xdsl.dialects.builtin import IntegerAttr, MemRefType, i8, i32, i64
+from xdsl.dialects.builtin import i32
 from xdsl.ir import Attribute, SSAValue
 
-from xetl.dialects.base import Index, known, memref_type, vector_type
-from xetl.dialects.upstream import arith, memref, vector
+from xetl.dialects.base import Index, vector_type
+from xetl.dialects.upstream import arith, vector
 from xetl_xegpu import dialect as xegpu
 from xetl_xegpu.lowering.convert_xetile_to_xegpu import surfaces, views
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.conversion import Converter
@@ -22,7 +18,6 @@ from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import (
     Form,
     Fragments,
     Grid,
-    Matrix,
     MmaOperand,
     Span,
     Tile,
@@ -379,76 +374,3 @@ def prefetch_blocks(
             prefetch.properties |= hints
             c.emit.add(prefetch)
             first += columns * count
-
-
-def matrix_of(c: Converter, tile: Tile, grid: Grid) -> SSAValue | None:
-    """The descriptor of a tile's matrix; None if its elements need a mask."""
-    matrix = tile.matrix
-    if matrix.start.space != views.SHARED or not grid.spread or grid.columns % LANES:
-        return None
-    if not (_stays_inside(c, tile, grid) and isinstance(matrix.start.offset, int)):
-        return None
-    sizes = [each for each in map(known, matrix.sizes) if isinstance(each, int)]
-    strides = [each for each in map(known, matrix.strides) if isinstance(each, int)]
-    if len(sizes) != 2 or len(strides) != 2:
-        return None
-    source = _memory(c, matrix, prod(sizes))
-    if source is None:
-        return None
-    layout = xegpu.MemLayoutAttr(stride=strides) if strides != [sizes[1], 1] else None
-    type_ = xegpu.MemDescType(sizes, views.stored_type(matrix.element), layout)
-    return c.emit.shared(
-        ("matrix", type_), [source], lambda: xegpu.CreateMemDescOp(source, type_)
-    )
-
-
-def _stays_inside(c: Converter, tile: Tile, grid: Grid) -> bool:
-    """Whether no element of a tile lies outside of its matrix."""
-    places = (tile.row, tile.column)
-    for at, size, extent in zip(places, tile.matrix.sizes, (grid.rows, grid.columns)):
-        found, room = c.ranges.of(at), known(size)
-        if found is None or not isinstance(room, int):
-            return False
-        if found.low < 0 or found.high + extent > room:
-            return False
-    return True
-
-
-def _memory(c: Converter, matrix: Matrix, elements: int) -> SSAValue | None:
-    """The memory of just these elements."""
-    root, offset = matrix.start.root, matrix.start.offset
-    type_ = memref_type(root)
-    if offset == 0 and type_.get_shape() == (elements,):
-        return root
-    op = root.owner
-    if not isinstance(op, memref.ViewOp) or not isinstance(offset, int):
-        return None
-    # Bytes can be seen as any part of them.
-    source = op.source
-    assert memref_type(source).element_type == i8
-    shift = c.index(offset * views.stored_bytes(matrix.element))
-    space = IntegerAttr(views.SHARED, i64)
-    part = MemRefType(type_.element_type, [elements], memory_space=space)
-    return c.emit.shared(
-        ("view", part), [source, shift], lambda: memref.ViewOp(source, shift, (), part)
-    )
-
-
-def load_blocks(
-    c: Converter, tile: Tile, matrix: SSAValue, grid: Grid
-) -> list[SSAValue]:
-    """The fragments of a tile."""
-    element = tile.matrix.element
-    parts: list[SSAValue] = []
-    for span, group in grid.blocks():
-        type_ = vector_of(views.stored_type(element), span.count, LANES)
-        load = xegpu.LoadMatrixOp(matrix, [*_at(c, tile, span, group)], type_)
-        parts.append(from_memory(c, c.emit.insert(load), element))
-    return parts
-
-
-def store_blocks(c: Converter, tile: Tile, matrix: SSAValue, value: Fragments) -> None:
-    """Write the fragments of a value."""
-    for (span, group), part in zip(value.grid.blocks(), value.parts):
-        at = [*_at(c, tile, span, group)]
-        c.emit.add(xegpu.StoreMatrixOp(to_memory(c, part), matrix, at))

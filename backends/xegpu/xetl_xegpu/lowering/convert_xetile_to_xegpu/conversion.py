@@ -156,11 +156,20 @@ class Emitter(Builder):
         return self.pure(arith.SubiOp, left, right)
 
     def times(self, left: Index, right: Index) -> Index:
-        """A product."""
+        """A product; of a sum with a constant, that stays at its end."""
         left, right = known(left), known(right)
-        return super().times(
-            *((right, left) if isinstance(left, int) else (left, right))
-        )
+        if isinstance(left, int):
+            left, right = right, left
+        if isinstance(left, SSAValue) and isinstance(right, int):
+            base, more = self._sums.get(left, (left, 0))
+            if more:
+                return self.plus(self.times(base, right), more * right)
+        return super().times(left, right)
+
+    def constant_part(self, sum_: Index) -> tuple[Index, int]:
+        """A sum without the constant at its end, and that."""
+        sum_ = known(sum_)
+        return (0, sum_) if isinstance(sum_, int) else self._sums.get(sum_, (sum_, 0))
 
     def compare(self, predicate: str, left: Index, right: Index) -> SSAValue:
         """What `arith.cmpi` computes, also of vectors; see `shared`."""

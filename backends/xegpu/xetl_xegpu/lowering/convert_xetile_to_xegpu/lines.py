@@ -261,7 +261,11 @@ def scattered_access(
 ) -> Access:
     """Elements at offsets of their own, counted from ``start``."""
     if start.space == views.SHARED:
-        offsets = _plus_lanes(c, start.offset, offsets)
+        base, distance = c.emit.constant_part(start.offset)
+        offsets = _plus_lanes(c, base, offsets)
+        if distance:  # here and now: outside of loops it would take registers
+            far = c.emit.constant(distance, offsets.type)
+            offsets = c.emit.insert(arith.AddiOp(offsets, far))
         return Access(start.root, offsets, mask, element)
     base = views.address(c, start, views.stored_bytes(element))
     return Access(base, offsets, mask, element)

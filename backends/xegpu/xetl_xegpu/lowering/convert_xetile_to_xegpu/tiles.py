@@ -22,11 +22,6 @@ from xetl.transforms.diagnostics import remark
 from xetl_xegpu import dialect as xegpu
 from xetl_xegpu.dialect.attributes import READ_HINTS, WRITE_HINTS
 from xetl_xegpu.lowering.convert_xetile_to_xegpu import block_messages
-from xetl_xegpu.lowering.convert_xetile_to_xegpu.block_messages import (
-    load_blocks,
-    matrix_of,
-    store_blocks,
-)
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.conversion import Converter, Rule
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.elementwise import from_numbers
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import (
@@ -261,9 +256,6 @@ def _fragments(
     padding: int | float,
     hints: Hints,
 ) -> list[SSAValue]:
-    matrix = matrix_of(c, tile, grid)
-    if matrix is not None:
-        return load_blocks(c, tile, matrix, grid)
     surface = surface_of(c, tile, c.plan.columns[op]) if grid.spread else None
     if surface is None:
         lines = [
@@ -314,10 +306,6 @@ def _columns_inside(c: Converter, column: Index, height: int, tile: Tile) -> SSA
 def _store(c: Converter, op: xetile.StoreTileOp) -> None:
     tile, pieces = c.tile(op.tile), c.fragments(op.value)
     grid, hints = pieces.grid, hints_of(op, WRITE_HINTS)
-    matrix = matrix_of(c, tile, grid)
-    if matrix is not None:
-        store_blocks(c, tile, matrix, pieces)
-        return
     surface = surface_of(c, tile, c.plan.columns[op]) if grid.spread else None
     if surface is not None and grid.columns >= LANES:
         block_messages.store_fragments(c, tile, surface, pieces, hints)
