@@ -209,17 +209,14 @@ def _through_memory(
     element = element_type(parts[0].type)
     room = max(1, team.slm_limit // slm_exchange.stored_bytes(element))
     cuts = slm_exchange.cuts_for(shape, source.sg_data, target.sg_data, room)
-    exchange = slm_exchange.ChunkedExchange(
-        team, shape, cuts, slm_exchange.stored_type(element)
-    )
-    given = [slm_exchange.to_stored(team, part) for part in parts]
+    exchange = slm_exchange.ChunkedExchange(team, shape, cuts, element)
     fetched: list[SSAValue] = []
     for chunk in exchange.chunks():
-        exchange.store(given, source, chunk)
+        exchange.store(parts, source, chunk)
         team.add(gpu.BarrierOp())
         fetched = exchange.load(fetched, target, chunk)
         team.add(gpu.BarrierOp())
-    return [slm_exchange.from_stored(team, value, element) for value in fetched]
+    return fetched
 
 
 # Reductions -------------------------------------------------------------------------

@@ -11,20 +11,13 @@ from itertools import product
 from math import gcd, prod
 from typing import TypeAlias
 
-from xdsl.dialects.builtin import (
-    FixedBitwidthType,
-    IndexType,
-    IntegerAttr,
-    MemRefType,
-    VectorType,
-    i8,
-    i64,
-)
+from xdsl.dialects.builtin import IntegerAttr, MemRefType, VectorType, i64
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
-from xetl.dialects.base import Index, element_type, integer_width, vector_type
+from xetl.dialects.base import Index, vector_type
 from xetl.dialects.literals import make_splat
 from xetl.dialects.upstream import arith, memref, scf, vector
+from xetl.dialects.upstream.elementwise import bit_width
 from xetl.dialects.xetile import InitTileOp, LoadTileOp, StoreTileOp, TileAttr, TileType
 from xetl.dialects.xetile.types import SHARED
 from xetl.language.distribution import Layout, rounds
@@ -324,36 +317,6 @@ def _is_all(piece: Sequence[_Range], shape: Sequence[int]) -> bool:
     return complete and not any(each.tests for each in piece)
 
 
-def stored_type(element: Attribute) -> Attribute:
-    """What stands in memory for elements of a type."""
-    if isinstance(element, IndexType):
-        return i64
-    width = integer_width(element)
-    return i8 if width is not None and width < i8.bitwidth else element
-
-
 def stored_bytes(element: Attribute) -> int:
     """How many bytes one element takes."""
-    type_ = stored_type(element)
-    assert isinstance(type_, FixedBitwidthType)
-    return type_.bitwidth // 8
-
-
-def to_stored(team: Subgroups, value: SSAValue) -> SSAValue:
-    """A vector as it is stored."""
-    element = element_type(value.type)
-    stored = stored_type(element)
-    if stored == element:
-        return value
-    type_ = VectorType(stored, vector_type(value).get_shape())
-    widen = arith.IndexCastOp if isinstance(element, IndexType) else arith.ExtuiOp
-    return team.insert(widen(value, type_))
-
-
-def from_stored(team: Subgroups, value: SSAValue, element: Attribute) -> SSAValue:
-    """A vector of ``element`` from the way it is stored."""
-    if element_type(value.type) == element:
-        return value
-    type_ = VectorType(element, vector_type(value).get_shape())
-    narrow = arith.IndexCastOp if isinstance(element, IndexType) else arith.TrunciOp
-    return team.insert(narrow(value, type_))
+    return -(-bit_width(element) // 8)
