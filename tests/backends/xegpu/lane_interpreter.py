@@ -27,7 +27,7 @@ from xetl.dialects.memref_layout import strides_of
 from xetl.dialects.parser import make_context, parse_module
 from xetl.dialects.upstream import arith, gpu, scf, vector
 from xetl.transforms.stages import check_stage
-from xetl_reference.combining import combine, reduction, scan
+from xetl_reference.combining import combine, reduction
 from xetl_reference.interpreter import TABLE
 from xetl_reference.values import BF16, constant_value, dtype_of
 from xetl_xegpu import simt
@@ -328,11 +328,6 @@ def _reduce(lanes: Subgroup, op: simt.ReduceOp) -> Array:
     return np.broadcast_to(found, value.shape)
 
 
-def _scan(lanes: Subgroup, op: simt.ScanOp) -> Array:
-    value = lanes.get(op.value)
-    return scan(op.kind.data, value.dtype)(value, 0)
-
-
 def _record(lanes: Subgroup, op: simt.PrintOp | simt.AssertOp) -> list[Array]:
     failed = isinstance(op, simt.AssertOp) and not lanes.uniform(op.condition)
     if failed or isinstance(op, simt.PrintOp):
@@ -372,7 +367,6 @@ _OWN: dict[type[Operation], Callable[[Subgroup, Any], Any]] = {
     simt.LaneProductOp: _lane_product,
     simt.ShuffleOp: _shuffle,
     simt.ReduceOp: _reduce,
-    simt.ScanOp: _scan,
     simt.FenceOp: lambda lanes, op: [],
     simt.BarrierArriveOp: lambda lanes, op: [],
     simt.BarrierWaitOp: lambda lanes, op: [],

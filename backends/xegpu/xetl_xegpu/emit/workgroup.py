@@ -32,7 +32,6 @@ from xdsl.ir import Attribute
 
 from xetl.codegen.arith import narrow, widen
 from xetl.codegen.division import or_one
-from xetl.codegen.emitter import Emit
 from xetl.codegen.types import I1, I16, I32, I64, Type, Value, is_narrow_float, ll
 from xetl.dialects.base import element_type
 from xetl.errors import InternalError
@@ -108,23 +107,6 @@ def _existing_lane(em: KernelEmitter, lane: Value) -> Value:
     return em.builder.and_(lane, I32(SUBGROUP_SIZE - 1))
 
 
-def _over_lanes(fold: Callable[[KernelEmitter, str, Value], Value]) -> Emit:
-    """Fold over lanes, in f32 for the narrow floats."""
-
-    def emit(em: KernelEmitter, op: simt.ReduceOp | simt.ScanOp) -> None:
-        type_: Attribute = element_type(op.value.type)
-        kind = op.kind.data
-
-        def of_number(part: Value) -> Value:
-            if not is_narrow_float(type_):
-                return fold(em, kind, part)
-            return narrow(em, fold(em, kind, widen(em, part)), type_)
-
-        em.set(op.result, each_element(em, em.get(op.value), of_number))
-
-    return emit
-
-
 _NUMBERS = {"float": "float", "double": "double", "i32": "uint", "i64": "ulong"}
 
 
@@ -143,7 +125,20 @@ def _of_device(em: KernelEmitter, kind: str, type_: Type) -> Builtin | None:
     return function(f"sub_group_reduce_{name}", number, number)
 
 
-def _reduce(em: KernelEmitter, kind: str, value: Value) -> Value:
+def _reduce(em: KernelEmitter, op: simt.ReduceOp) -> None:
+    """Of the narrow floats in f32."""
+    type_: Attribute = element_type(op.value.type)
+    kind = op.kind.data
+
+    def of_number(part: Value) -> Value:
+        if not is_narrow_float(type_):
+            return _reduced(em, kind, part)
+        return narrow(em, _reduced(em, kind, widen(em, part)), type_)
+
+    em.set(op.result, each_element(em, em.get(op.value), of_number))
+
+
+def _reduced(em: KernelEmitter, kind: str, value: Value) -> Value:
     """By the device's own function, else with the lane that differs in a bit, for all.
 
     Of rows that are reduced side by side Intel's compiler makes one tree, and keeps the
@@ -166,16 +161,6 @@ def _or_nan(em: KernelEmitter, value: Value, best: Value) -> Value:
     some = em.call(function("sub_group_any", "int", "int"), [here])
     nan = ll.Constant(value.type, float("nan"))
     return b.select(b.icmp_signed("!=", some, I32(0)), nan, best)
-
-
-def _scan(em: KernelEmitter, kind: str, value: Value) -> Value:
-    """Each lane with those 1, 2, 4 and 8 before it (Hillis and Steele)."""
-    b, lane = em.builder, em.lane()
-    for step in _STEPS:
-        before = b.and_(b.sub(lane, I32(step)), I32(SUBGROUP_SIZE - 1))
-        combined = combine(em, kind, shuffle(em, value, before), value)
-        value = b.select(b.icmp_unsigned(">=", lane, I32(step)), combined, value)
-    return value
 
 
 _BARRIERS = (simt.BarrierOp, simt.BarrierWaitOp, simt.NamedBarrierOp)
@@ -378,8 +363,7 @@ def _return(em: KernelEmitter, op: simt.ReturnOp) -> None:
 
 TABLE: Table = {
     simt.ShuffleOp: _shuffle,
-    simt.ReduceOp: _over_lanes(_reduce),
-    simt.ScanOp: _over_lanes(_scan),
+    simt.ReduceOp: _reduce,
     simt.BarrierOp: _barrier,
     simt.BarrierArriveOp: _arrive,
     simt.BarrierWaitOp: _wait,

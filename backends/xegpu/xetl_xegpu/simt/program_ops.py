@@ -159,30 +159,22 @@ class ShuffleOp(XetlOp, name="simt.shuffle", traits=[Pure()]):
     assembly_format = "$value `,` $lane attr-dict `:` type($value)"
 
 
-class _CombiningOp(XetlOp, traits=[Pure()]):
-    """Values of all lanes combined; f16 and bf16 are summed in f32, rounded once."""
+class ReduceOp(XetlOp, name="simt.reduce", traits=[Pure()]):
+    """The values of all 16 lanes combined; the same in every lane.
+
+    f16 and bf16 are summed in f32, rounded once.
+    """
 
     value = irdl.operand_def()
     kind = irdl.prop_def(builtin.StringAttr)
     result = irdl.result_def(like("value"))
+    assembly_format = "$kind $value attr-dict `:` type($value)"
 
     def verify_(self) -> None:
         """Check that there is such an operation on the type."""
         kind, element = self.kind.data, element_type(self.value.type)
         check(kind in KINDS, "`{}` is no kind, one of {}", kind, KINDS)
         check(kind_fits(kind, element), "`{}` does not combine {}", kind, element)
-
-
-class ReduceOp(_CombiningOp, name="simt.reduce"):
-    """The values of all 16 lanes combined; the same in every lane."""
-
-    assembly_format = "$kind $value attr-dict `:` type($value)"
-
-
-class ScanOp(_CombiningOp, name="simt.scan"):
-    """The values of the lanes up to this one combined, its own included."""
-
-    assembly_format = "$kind $value attr-dict `:` type($value)"
 
 
 # Barriers -----------------------------------------------------------------------------

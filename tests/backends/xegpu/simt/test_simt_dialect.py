@@ -49,7 +49,7 @@ simt.func @gemm(%a: i64, %b: i64, %m: i64, %status: i64) attributes {
   %old = simt.atomic "add" %v, %a, %on : bf16
   %other = simt.shuffle %v, %lane : bf16
   %sum = simt.reduce "add" %c : vector<8xf32>
-  %max = simt.scan "maxui" %sg : i32
+  %max = simt.reduce "maxui" %sg : i32
   simt.barrier
   simt.fence "workgroup"
   simt.print "x = {}, {}" (%x, %sum, %v : i64, vector<8xf32>, bf16) {
