@@ -207,6 +207,15 @@ def test_pixels_with_strides_are_not_gathered(dtype: Any, side: int) -> None:
     assert "vector.gather" not in text
 
 
+def test_weights_are_read_without_tests() -> None:
+    shapes = (64, 14, 14), (4, 1, 16, 144), (64, 14, 14)
+    x, taps, out = (array_of(temporary(shape, f32)) for shape in shapes)
+    how = (1, 1), (1, 1), (3, 3), (16, 16), False, f32, 14, 3, 8, 2, 16, 32
+    text = kernels.direct.ir("loops", x, taps, None, out, 1, 1, *how)
+    assert text.count("memref.load") >= 8 * 3
+    assert "-> (f32)" not in text  # an `scf.if` that loads a number
+
+
 @pytest.mark.parametrize("side", [7, 14, 28])
 def test_tiles_have_the_rows_of_a_small_image(side: int, monkeypatch: Any) -> None:
     monkeypatch.setattr(plans, "_vectors_of", lambda _: (32, 16))

@@ -209,6 +209,48 @@ func.func @known_bounds(%n: index, %m: index, %x: index, %M: memref<?xi1>) {
   return
 }
 
+// Arithmetic says what numbers of a counter are: a quotient, a remainder, a place.
+// CHECK-LABEL:   @known_ranges
+// CHECK-NOT:     ult
+// CHECK:         return
+func.func @known_ranges(%M: memref<?xi1>) {
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %three = arith.constant 3 : index
+  %end = arith.constant 12 : index
+  scf.for %i = %zero to %end step %one {
+    %row = arith.floordivsi %i, %three : index
+    %first = arith.muli %row, %three : index
+    %column = arith.subi %i, %first : index
+    %four = arith.constant 4 : index
+    %scaled = arith.muli %column, %four : index
+    %place = arith.addi %scaled, %row : index
+    %a = arith.cmpi ult, %place, %end : index
+    memref.store %a, %M[%zero] : memref<?xi1>
+  }
+  return
+}
+
+// They may reach the end; a narrow type may not hold them.
+// CHECK-LABEL:   @unknown_ranges
+// CHECK-COUNT-2: arith.cmpi ult
+// CHECK:         return
+func.func @unknown_ranges(%M: memref<?xi1>) {
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %end = arith.constant 200 : index
+  scf.for %i = %zero to %end step %one {
+    %next = arith.addi %i, %one : index
+    %a = arith.cmpi ult, %next, %end : index
+    memref.store %a, %M[%zero] : memref<?xi1>
+    %narrow = arith.index_cast %i : index to i8
+    %wide = arith.index_cast %narrow : i8 to index
+    %b = arith.cmpi ult, %wide, %end : index
+    memref.store %b, %M[%zero] : memref<?xi1>
+  }
+  return
+}
+
 // Neither is known where the counter may be negative, or may reach another end; nor
 // where a condition says half of it, or the opposite.
 // CHECK-LABEL:   @unknown_bounds

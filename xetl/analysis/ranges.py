@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from xetl.analysis.affine import divisor_of
-from xetl.dialects.base import Index, constant_index
+from xetl.dialects.base import Index, constant_index, integer_width
 from xetl.dialects.upstream import arith, gpu, scf
 
 
@@ -99,7 +99,8 @@ class Ranges:
             found = self._of_argument(value)
             return found if found is not None and _is_exact(found) else None
         if isinstance(op, arith.IndexCastOp):
-            return self.of(op.operands[0])
+            found = self.of(op.operands[0])
+            return found if found is not None and _fits(found, value) else None
         alone = self._of_operation(op, value)
         if alone is not None or not isinstance(value.type, IndexType):
             return alone
@@ -140,6 +141,12 @@ _BINARY = (
 def _is_exact(range_: Range) -> bool:
     """Whether no number of the range is beyond what an index holds."""
     return range_.low >= -(1 << 63) and range_.high < 1 << 63
+
+
+def _fits(range_: Range, value: SSAValue) -> bool:
+    """Whether a cast to the type of ``value`` keeps the numbers as they are."""
+    most = 1 << (integer_width(value.type) or 64) - 1
+    return -most <= range_.low and range_.high < most
 
 
 def _joined(op: Operation, left: Range, right: Range) -> Range | None:

@@ -20,7 +20,14 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from xetl.analysis.control_flow import is_known_below
-from xetl.dialects.base import element_type, is_dense, is_vector, memref_type
+from xetl.analysis.ranges import Ranges
+from xetl.dialects.base import (
+    constant_index,
+    element_type,
+    is_dense,
+    is_vector,
+    memref_type,
+)
 from xetl.dialects.literals import make_splat, splat_value, with_type, wrap
 from xetl.dialects.memref_layout import strides_of
 from xetl.dialects.upstream import arith, index, memref, vector
@@ -198,13 +205,26 @@ COMPARISONS: dict[str, Callable[[int, int], bool]] = {
 }
 
 
+_MOST_SUBGROUPS = 1 << 31
+"""Here nobody knows how many a workgroup has."""
+
+
+def _is_inside(op: arith.CmpiOp | index.CmpOp) -> bool:
+    """Whether what an index may be are numbers from 0 to below a constant."""
+    end, is_index = constant_index(op.rhs), isinstance(op.lhs.type, IndexType)
+    range_ = (
+        Ranges(_MOST_SUBGROUPS).of(op.lhs) if end is not None and is_index else None
+    )
+    return range_ is not None and range_.low >= 0 and range_.high < (end or 0)
+
+
 def fold_compare(op: arith.CmpiOp | index.CmpOp) -> Folded:
     """Integer comparisons: both known, or both the same; bounds that hold anyway."""
     name = op.predicate_name
     compare = COMPARISONS[name[-2:]]
     if op.lhs is op.rhs:
         return make_splat(int(compare(0, 0)), op.result.type)
-    if name == "ult" and is_known_below(op.lhs, op.rhs, op):
+    if name == "ult" and (is_known_below(op.lhs, op.rhs, op) or _is_inside(op)):
         return make_splat(1, op.result.type)
     left, right = integer_of(op.lhs), integer_of(op.rhs)
     if left is None or right is None:
