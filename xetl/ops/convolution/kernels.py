@@ -299,6 +299,15 @@ def depthwise_by_weight(
     put(xetile.load_tile(xetile.init_tile(sums, [0, 0], TAPS)), out[c], [0, 0])
 
 
+@xetile.function
+def place_of(
+    tap: int, above: int, before: int, DILATION: constexpr, TAPS: constexpr
+) -> tuple[int, int]:
+    """Rows and columns from a pixel to the one that a tap sees."""
+    i, j = tap // TAPS[1], tap % TAPS[1]
+    return i * DILATION[0] - above, j * DILATION[1] - before
+
+
 @xetile.kernel
 def columns(
     x: Array,
@@ -331,8 +340,7 @@ def columns(
     """
     first, tap = xetile.program_id(0) * WIDTH, xetile.program_id(1)
     image, c = xetile.program_id(2) % x.shape[0], xetile.program_id(2) // x.shape[0]
-    down = tap // TAPS[1] * DILATION[0] - above
-    right = tap % TAPS[1] * DILATION[1] - before
+    down, right = place_of(tap, above, before, DILATION, TAPS)
     pixel = first + xetile.arange(WIDTH)
     i, j = pixel // width + down, pixel % width + right
     inside = (i >= 0) & (i < height) & (j >= 0) & (j < width)
@@ -364,8 +372,7 @@ def columns_by_rows(
     """
     first, tap = xetile.program_id(0) * WIDTH, xetile.program_id(1)
     image, c = xetile.program_id(2) % x.shape[0], xetile.program_id(2) // x.shape[0]
-    down = tap // TAPS[1] * DILATION[0] - above
-    right = tap % TAPS[1] * DILATION[1] - before
+    down, right = place_of(tap, above, before, DILATION, TAPS)
     j = xetile.arange(WIDTH) * STRIDES[1] + (first * STRIDES[1] + right)
     seen = (j >= 0) & (j < width)
     for each in range(c * PART, min((c + 1) * PART, x.shape[1])):
