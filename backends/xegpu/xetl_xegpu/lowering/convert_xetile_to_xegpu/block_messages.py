@@ -31,6 +31,7 @@ from xetl_xegpu.lowering.convert_xetile_to_xegpu.lines import (
     element_line,
     from_memory,
     line_access,
+    rows_of,
     store_line,
     to_memory,
 )
@@ -126,12 +127,7 @@ def _cut(
     for number, span in enumerate(grid.spans):
         if not rows.first <= span.first < rows.first + rows.count:
             continue
-        part = block
-        if span.count != rows.count:
-            first = span.first - rows.first
-            sizes = [span.count, vector_type(block).get_shape()[1]]
-            taken = vector.ExtractStridedSliceOp(block, [first, 0], sizes)
-            part = c.emit.insert(taken)
+        part = rows_of(c, block, span.first - rows.first, span.count)
         parts[grid.fragment(number, group)] = part
 
 
@@ -143,29 +139,18 @@ def load_packed(
 ) -> MmaOperand:
     """B of a product, its rows in pairs or fours."""
     bits = _bits(surface)
-    depth = 8 * _DEPTH_BYTES // bits
+    depth, words = 8 * _DEPTH_BYTES // bits, _DEPTH_BYTES // 4
     messages = c.device.blocks_of("transform", bits)
     blocks: dict[tuple[int, int], SSAValue] = {}
     rows = [each for each in heights(messages.rows) if each >= depth]
     for span in cut_rows(grid.rows, rows):
         found = _loaded_side_by_side(c, tile, surface, span, grid, hints, packed=True)
         for group, one in found:
-            steps = _steps(c, one, span.count // depth)
-            for step, part in enumerate(steps, span.first // depth):
-                blocks[step, group] = part
+            for step in range(span.count // depth):
+                part = rows_of(c, one, step * words, words)
+                blocks[span.first // depth + step, group] = part
     parts = [blocks[key] for key in sorted(blocks)]
     return MmaOperand(Form.PACKED, parts, grid.groups)
-
-
-def _steps(c: Converter, block: SSAValue, count: int) -> list[SSAValue]:
-    """Rows that were loaded at once, as the products take them."""
-    if count == 1:
-        return [block]
-    rows, *line = vector_type(block).get_shape()
-    sizes = [rows // count, *line]
-    starts = range(0, rows, rows // count)
-    cuts = [vector.ExtractStridedSliceOp(block, [at, 0, 0], sizes) for at in starts]
-    return [c.emit.insert(cut) for cut in cuts]
 
 
 def load_packed_transposed(
@@ -294,16 +279,9 @@ def load_transposed(
                 block = _rows_of_pairs(c, block, surface.element)
             for number, span in enumerate(new.spans):
                 if top <= span.first < top + 8 * factor:
-                    rows = _rows(c, block, span.first - top, span.count)
+                    rows = rows_of(c, block, span.first - top, span.count)
                     parts[new.fragment(number, group)] = rows
     return [parts[number] for number in range(new.count)]
-
-
-def _rows(c: Converter, block: SSAValue, first: int, count: int) -> SSAValue:
-    if vector_type(block).get_shape()[0] == count:
-        return block
-    taken = vector.ExtractStridedSliceOp(block, [first, 0], [count, LANES])
-    return c.emit.insert(taken)
 
 
 def _rows_of_pairs(c: Converter, words: SSAValue, element: Attribute) -> SSAValue:

@@ -150,6 +150,45 @@ def fragment_of(
     return found
 
 
+def rows_of(c: Converter, block: SSAValue, first: int, count: int) -> SSAValue:
+    """Some rows of a fragment, or of what a message brought."""
+    rows, *row = vector_type(block).get_shape()
+    if rows == count:
+        return block
+    at, sizes = [first, *[0] * len(row)], [count, *row]
+    return c.emit.insert(vector.ExtractStridedSliceOp(block, at, sizes))
+
+
+def stacked(
+    c: Converter, value: Fragments, first: int, count: int, group: int
+) -> SSAValue:
+    """Some rows of a group of columns as one, zeros behind the last one."""
+    parts = [
+        (span, value.parts[value.grid.fragment(number, group)])
+        for number, span in enumerate(value.grid.spans)
+        if first <= span.first < first + count
+    ]
+    if len(parts) == 1 and parts[0][0].count == count:
+        return parts[0][1]
+    whole = c.emit.constant(0, vector_of(value.element, count, value.grid.width))
+    for span, part in parts:
+        at = [span.first - first, 0]
+        whole = c.emit.insert(vector.InsertStridedSliceOp(part, whole, at))
+    return whole
+
+
+def filled_behind(
+    c: Converter, part: SSAValue, used: int, number: int | float
+) -> SSAValue:
+    """A fragment with a number in its lanes from ``used`` on."""
+    mask = first_lanes(c, used)
+    if mask is None:
+        return part
+    type_ = vector_type(part)
+    fill, wide = c.emit.constant(number, type_), c.spread(mask, *type_.get_shape())
+    return c.emit.insert(arith.SelectOp(wide, part, fill))
+
+
 def lane_numbers(c: Converter) -> SSAValue:
     """0 to 15 as 32-bit numbers, one for each lane."""
     lanes = c.lane_ids()

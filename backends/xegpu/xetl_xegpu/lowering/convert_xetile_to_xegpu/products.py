@@ -33,7 +33,11 @@ from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import (
     matrix_shape,
     vector_of,
 )
-from xetl_xegpu.lowering.convert_xetile_to_xegpu.lines import first_lanes
+from xetl_xegpu.lowering.convert_xetile_to_xegpu.lines import (
+    filled_behind,
+    rows_of,
+    stacked,
+)
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.rearranging import (
     elements_of,
     give,
@@ -196,7 +200,7 @@ def _halves_of_a(
     c: Converter, a: Fragments, span: int, step: int, columns: int
 ) -> SSAValue:
     part = a.parts[a.grid.fragment(span, step)]
-    return zero_behind(c, part, columns - step * LANES)
+    return filled_behind(c, part, columns - step * LANES, 0)
 
 
 def _bytes_of_a(
@@ -209,7 +213,7 @@ def _bytes_of_a(
         group = 2 * step + half
         if group < a.grid.groups:
             part = a.parts[a.grid.fragment(span, group)]
-            part = zero_behind(c, part, columns - group * LANES)
+            part = filled_behind(c, part, columns - group * LANES, 0)
             slice_ = vector.InsertStridedSliceOp(part, whole, [0, half * LANES])
             whole = c.emit.insert(slice_)
     return whole
@@ -220,23 +224,11 @@ def _words_of_a(
 ) -> SSAValue:
     """8 columns; the matrix unit knows them for 8 rows."""
     height, (group, half) = a.grid.spans[span].count, divmod(step, 2)
-    part = zero_behind(
-        c, a.parts[a.grid.fragment(span, group)], columns - group * LANES
-    )
+    part = a.parts[a.grid.fragment(span, group)]
+    part = filled_behind(c, part, columns - group * LANES, 0)
     sizes = [height, LANES // 2]
     taken = vector.ExtractStridedSliceOp(part, [0, half * LANES // 2], sizes)
     return c.emit.insert(taken)
-
-
-def zero_behind(c: Converter, part: SSAValue, used: int) -> SSAValue:
-    """A fragment with 0 in its lanes from ``used`` on; as it is if all are used."""
-    mask = first_lanes(c, used)
-    if mask is None:
-        return part
-    height = vector_type(part).get_shape()[0]
-    wide = c.spread(mask, height, LANES)
-    zero = c.emit.constant(0, part.type)
-    return c.emit.insert(arith.SelectOp(wide, part, zero))
 
 
 def _widened_columns(c: Converter, a: Fragments) -> Fragments:
@@ -258,29 +250,9 @@ def _sides_b(
             for first in range(0, len(b.parts), b.across)
         ]
     return [
-        [_rows_of_b(c, b, step * depth, depth, group) for group in range(b.grid.groups)]
+        [stacked(c, b, step * depth, depth, group) for group in range(b.grid.groups)]
         for step in range(-(-rows // depth))
     ]
-
-
-def _rows_of_b(
-    c: Converter, b: Fragments, first: int, depth: int, group: int
-) -> SSAValue:
-    """Some rows of a group of columns, zeros behind the last one."""
-    grid = b.grid
-    inside = [
-        (number, span)
-        for number, span in enumerate(grid.spans)
-        if first <= span.first < first + depth
-    ]
-    if len(inside) == 1 and inside[0][1].count == depth:
-        return b.parts[grid.fragment(inside[0][0], group)]
-    whole = c.emit.constant(0, vector_of(b.element, depth, LANES))
-    for number, span in inside:
-        part = b.parts[grid.fragment(number, group)]
-        at = [span.first - first, 0]
-        whole = c.emit.insert(vector.InsertStridedSliceOp(part, whole, at))
-    return whole
 
 
 # Other ways -------------------------------------------------------------------------
@@ -309,14 +281,7 @@ def _more_rows(c: Converter, value: Fragments, rows: int) -> Fragments:
         return value
     whole = (grid.rows // 8) * grid.groups
     parts = list(value.parts[:whole])
-    for group in range(grid.groups):
-        part = c.emit.constant(0, vector_of(value.element, 8, grid.width))
-        for number, span in enumerate(grid.spans):
-            if span.first >= rows - 8:
-                at = [span.first - (rows - 8), 0]
-                some = value.parts[grid.fragment(number, group)]
-                part = c.emit.insert(vector.InsertStridedSliceOp(some, part, at))
-        parts.append(part)
+    parts += [stacked(c, value, rows - 8, 8, group) for group in range(grid.groups)]
     return Fragments((rows, grid.columns), value.element, parts)
 
 
@@ -325,10 +290,7 @@ def _fewer_rows(c: Converter, value: Fragments, grid: Grid) -> list[SSAValue]:
     parts: list[SSAValue] = []
     for span, group in grid.blocks():
         part = value.parts[value.grid.fragment(span.first // 8, group)]
-        if span.count != 8:
-            at, sizes = [span.first % 8, 0], [span.count, LANES]
-            part = c.emit.insert(vector.ExtractStridedSliceOp(part, at, sizes))
-        parts.append(part)
+        parts.append(rows_of(c, part, span.first % 8, span.count))
     return parts
 
 

@@ -30,12 +30,13 @@ from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import (
     grid_for,
     grid_of,
     matrix_shape,
-    vector_of,
 )
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.lines import (
     element_line,
     fragment_of,
     line_of,
+    rows_of,
+    stacked,
 )
 
 
@@ -230,23 +231,14 @@ def _transpose_square(
     c: Converter, source: Fragments, top: int, group: int, parts: list[SSAValue | None]
 ) -> None:
     """Transpose 16 rows of a group of columns into the parts they become."""
-    old = source.grid
-    new = grid_of(old.columns, old.rows)
-    square = vector_of(source.element, LANES, LANES)
-    whole = c.emit.constant(0, square)
-    for number, span in enumerate(old.spans):
-        if top <= span.first < top + LANES:
-            part = source.parts[old.fragment(number, group)]
-            at = [span.first - top, 0]
-            whole = c.emit.insert(vector.InsertStridedSliceOp(part, whole, at))
+    new = grid_of(source.grid.columns, source.grid.rows)
+    whole = stacked(c, source, top, LANES, group)
     turned = c.emit.insert(vector.TransposeOp(whole, [1, 0]))
     left = group * LANES
     for number, span in enumerate(new.spans):
         if left <= span.first < left + LANES:
-            taken = vector.ExtractStridedSliceOp(
-                turned, [span.first - left, 0], [span.count, LANES]
-            )
-            parts[new.fragment(number, top // LANES)] = c.emit.insert(taken)
+            rows = rows_of(c, turned, span.first - left, span.count)
+            parts[new.fragment(number, top // LANES)] = rows
 
 
 def parted(c: Converter, source: Fragments) -> MmaOperand:

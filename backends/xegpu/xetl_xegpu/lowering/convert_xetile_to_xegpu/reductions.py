@@ -33,7 +33,7 @@ from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import (
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.lines import (
     assembled,
     element_line,
-    first_lanes,
+    filled_behind,
     fragment_of,
 )
 
@@ -116,11 +116,11 @@ def _along_columns(c: Converter, kind: str, source: Fragments) -> Fragments:
     grid, element = source.grid, source.element
     if not grid.spread:
         return source
-    parts: list[SSAValue] = []
+    neutral, parts = identity_of(kind, element), list[SSAValue]()
     for number, span in enumerate(grid.spans):
         row = [
-            identity_behind(
-                c, kind, source.parts[grid.fragment(number, group)], grid.used(group)
+            filled_behind(
+                c, source.parts[grid.fragment(number, group)], grid.used(group), neutral
             )
             for group in range(grid.groups)
         ]
@@ -128,17 +128,6 @@ def _along_columns(c: Converter, kind: str, source: Fragments) -> Fragments:
         type_ = vector_of(element, span.count, 1)
         parts.append(c.emit.insert(vector.ShapeCastOp(sums, type_)))
     return Fragments((grid.rows, 1), element, parts)
-
-
-def identity_behind(c: Converter, kind: str, part: SSAValue, used: int) -> SSAValue:
-    """A fragment whose lanes from ``used`` on change no result."""
-    mask = first_lanes(c, used)
-    if mask is None:
-        return part
-    type_ = vector_type(part)
-    neutral = c.emit.constant(identity_of(kind, type_.element_type), type_)
-    wide = c.spread(mask, *type_.get_shape())
-    return c.emit.insert(arith.SelectOp(wide, part, neutral))
 
 
 # Operations -------------------------------------------------------------------------
