@@ -9,8 +9,8 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from xetl.dialects import xetile
-from xetl.dialects.base import Index, is_vector, memref_type, vector_type
 from xetl.dialects.base import element_type as element_of
+from xetl.dialects.base import is_vector, memref_type, vector_type
 from xetl.dialects.upstream import arith, memref, vector
 from xetl.dialects.xetile import TileBroadcastOp, TileTransposeOp
 from xetl.dialects.xetile.types import SHARED
@@ -163,9 +163,8 @@ def _flattened(
         inside = fits if inside is None else ctx.emit(arith.AndiOp(inside, fits))
     assert inside is not None
     nowhere = splat(ctx, -1, shape, dtypes.index).ssa
-    return _as_line(ctx, array, start, length), ctx.emit(
-        arith.SelectOp(inside, line, nowhere)
-    )
+    whole = ctx.emit(memref.ReinterpretCastOp.of(array.root, start, [length], [1]))
+    return whole, ctx.emit(arith.SelectOp(inside, line, nowhere))
 
 
 def _one_dim(ctx: Context, array: Array, dim: int, arg: Arg) -> tuple[Vector, Vector]:
@@ -181,11 +180,6 @@ def _one_dim(ctx: Context, array: Array, dim: int, arg: Arg) -> tuple[Vector, Ve
     step = splat(ctx, as_seen(stride), shape, dtypes.index).ssa
     way = ctx.emit(arith.MuliOp(at, step))
     return Vector(inside, shape, dtypes.i1), Vector(way, shape, dtypes.index)
-
-
-def _as_line(ctx: Context, array: Array, start: Index, length: Index) -> SSAValue:
-    """The memory of an array as one dim of ``length`` elements from ``start`` on."""
-    return ctx.emit(memref.ReinterpretCastOp.of(array.root, start, [length], [1]))
 
 
 # 64-bit indices -----------------------------------------------------------------------

@@ -77,8 +77,7 @@ def gather_rows(
 def convert(source: Array, at: int, to: Array, begin: int, SHAPE: constexpr) -> None:
     """``to[i, begin + j] = source[i, at + j]`` for j below SHAPE[1], converted."""
     for i in range(0, source.shape[0], SHAPE[0]):
-        v = xetile.load_tile(xetile.init_tile(source, [i, at], SHAPE))
-        put(v, to, [i, begin])
+        put(take(source, [i, at], SHAPE, to.dtype), to, [i, begin])
 
 
 @xetile.kernel
@@ -106,9 +105,9 @@ def scatter_columns(
     columns = begin + xetile.arange(WIDTH)[None, :]
     for i in range(0, places.shape[0]):
         rows = take(places, [i, first], (1, WIDTH), xetile.i64, -1)
-        v = xetile.load_tile(xetile.init_tile(added, [i, first], (1, WIDTH)))
+        v = take(added, [i, first], (1, WIDTH), to.dtype)
         at = xetile.init_tile(to, [rows, columns + rows * 0])
-        xetile.store_scatter(xetile.load_gather(at) + v.to(to.dtype), None, at)
+        xetile.store_scatter(xetile.load_gather(at) + v, None, at)
     if sums is not None:
         convert(to, begin, matrix(out, number), first, (8, WIDTH))
 
@@ -117,8 +116,7 @@ def scatter_columns(
 def convert_row(source: Array, to: Array, WIDTH: constexpr) -> None:
     """``to[i] = source[i]`` of two rows, in the dtype of ``to``."""
     for j in range(0, to.shape[0], WIDTH):
-        v = xetile.load_tile(xetile.init_tile(source, [j], (WIDTH,)))
-        put(v, to, [j])
+        put(take(source, [j], (WIDTH,), to.dtype), to, [j])
 
 
 @xetile.kernel
@@ -420,8 +418,8 @@ def embedding_backward_columns(
         number = numbers[i]
         if number != padding:
             tile = xetile.init_tile(out, [number, first], (1, WIDTH))
-            g = xetile.load_tile(xetile.init_tile(grad, [i, first], (1, WIDTH)))
-            xetile.store_tile(xetile.load_tile(tile) + g.to(out.dtype), tile)
+            g = take(grad, [i, first], (1, WIDTH), out.dtype)
+            xetile.store_tile(xetile.load_tile(tile) + g, tile)
 
 
 def _rows(x: Numbers) -> Numbers:

@@ -18,16 +18,23 @@ def matrix(x: Array, number: int) -> Array:
 
 @xetile.function
 def take(
-    x: Array, place: list[int], SHAPE: constexpr, ACC: constexpr, PADDING: constexpr = 0
+    x: Array,
+    place: list[int],
+    SHAPE: constexpr,
+    ACC: constexpr,
+    PADDING: constexpr = 0,
+    MAP: constexpr = None,
 ) -> Vector:
     """What lies from ``place`` on, as a dtype; outside of ``x`` it is the padding."""
-    return xetile.load_tile(xetile.init_tile(x, place, SHAPE), padding=PADDING).to(ACC)
+    tile = xetile.init_tile(x, place, SHAPE, wg_map=MAP)
+    return xetile.load_tile(tile, padding=PADDING).to(ACC)
 
 
 @xetile.function
-def put(v: Vector, x: Array, place: list[int]) -> None:
+def put(v: Vector, x: Array, place: list[int], MAP: constexpr = None) -> None:
     """Store a vector from ``place`` on, as the dtype of ``x``."""
-    xetile.store_tile(v.to(x.dtype), xetile.init_tile(x, place, v.shape))
+    v = v.to(x.dtype)
+    xetile.store_tile(v, xetile.init_tile(x, place, v.shape, wg_map=MAP))
 
 
 @xetile.function

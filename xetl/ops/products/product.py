@@ -96,11 +96,9 @@ def finish(
             added = take(matrix(bias, number), [m, n], acc.shape, acc.dtype)
             acc = acc + (added if beta is None else added * beta)
         elif BIAS_DIM == 1:
-            row = xetile.load_tile(xetile.init_tile(bias, [n], (acc.shape[1],)))
-            acc = acc + row.to(acc.dtype)
+            acc = acc + take(bias, [n], (acc.shape[1],), acc.dtype)
         else:
-            column = xetile.load_tile(xetile.init_tile(bias, [m], (acc.shape[0],)))
-            acc = acc + column.to(acc.dtype)[:, None]
+            acc = acc + take(bias, [m], (acc.shape[0],), acc.dtype)[:, None]
     if ACTIVATION is not None:
         acc = ACTIVATION(acc)
     put(acc, to, [m, n])

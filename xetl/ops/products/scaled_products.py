@@ -32,7 +32,7 @@ from xetl.ops.calling.declarations import (
 from xetl.ops.calling.declare import function
 from xetl.ops.calling.operands import Numbers
 from xetl.ops.calling.views import array_of, as_dtype, floats, size_of
-from xetl.ops.matrices import put
+from xetl.ops.matrices import put, take
 from xetl.ops.products.device_tiles import Product
 from xetl.ops.products.plans import (
     choose_tiles,
@@ -75,16 +75,13 @@ def scaled_product(
     if scale_a.shape[0] == 1:
         acc = acc * scale_a[0].to(xetile.f32)
     else:
-        rows = xetile.load_tile(xetile.init_tile(scale_a, [m], (BM,)))
-        acc = acc * rows.to(xetile.f32)[:, None]
+        acc = acc * take(scale_a, [m], (BM,), xetile.f32)[:, None]
     if scale_b.shape[0] == 1:
         acc = acc * scale_b[0].to(xetile.f32)
     else:
-        columns = xetile.load_tile(xetile.init_tile(scale_b, [n], (BN,)))
-        acc = acc * columns.to(xetile.f32)[None, :]
+        acc = acc * take(scale_b, [n], (BN,), xetile.f32)[None, :]
     if bias is not None:
-        row = xetile.load_tile(xetile.init_tile(bias, [n], (BN,)))
-        acc = acc + row.to(xetile.f32)[None, :]
+        acc = acc + take(bias, [n], (BN,), xetile.f32)[None, :]
     put(acc, out, [m, n])
 
 
@@ -291,8 +288,7 @@ def int4_product(
     m, n = xetile.program_id(1) * BM, xetile.program_id(0) * BN
     acc = xetile.zeros((BM, BN), ACC)
     for g in range(scales.shape[0]):
-        tile = xetile.init_tile(weight, [g * HALF, n], (HALF, BN))
-        pairs = xetile.load_tile(tile)
+        pairs = xetile.load_tile(xetile.init_tile(weight, [g * HALF, n], (HALF, BN)))
         at = 2 * g * HALF
         one = xetile.load_tile(xetile.init_tile(x, [m, at], (BM, HALF)))
         two = xetile.load_tile(xetile.init_tile(x, [m, at + HALF], (BM, HALF)))
@@ -302,15 +298,12 @@ def int4_product(
         else:
             part = xetile.tile_mma(one, centred(pairs & 15, x.dtype))
             part = xetile.tile_mma(two, centred(pairs >> 4, x.dtype), part)
-        row = xetile.load_tile(xetile.init_tile(scales, [g, n], (1, BN)))
-        acc = acc + part * row.to(ACC)
+        acc = acc + part * take(scales, [g, n], (1, BN), ACC)
         if zeros is not None:
-            row = xetile.load_tile(xetile.init_tile(zeros, [g, n], (1, BN)))
             total = (one.to(ACC) + two.to(ACC)).sum(1, keepdims=True)
-            acc = acc + total * row.to(ACC)
+            acc = acc + total * take(zeros, [g, n], (1, BN), ACC)
     if bias is not None:
-        row = xetile.load_tile(xetile.init_tile(bias, [n], (BN,)))
-        acc = acc + row.to(ACC)
+        acc = acc + take(bias, [n], (BN,), ACC)
     put(acc, out, [m, n])
 
 

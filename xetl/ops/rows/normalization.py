@@ -43,11 +43,11 @@ Dims: TypeAlias = "int | Sequence[int]"
 
 
 @xetile.function
-def _of_row(x: Array, row: int, WIDTH: constexpr) -> Vector:
+def _of_row(x: Array, row: int, ACC: constexpr, WIDTH: constexpr) -> Vector:
     """What belongs to all rows, or to one."""
     if x.ndim == 1:
-        return xetile.load_tile(xetile.init_tile(x, [0], (WIDTH,)))
-    return xetile.load_tile(xetile.init_tile(x, [row, 0], (1, WIDTH)))
+        return take(x, [0], (WIDTH,), ACC)
+    return take(x, [row, 0], (1, WIDTH), ACC)
 
 
 @xetile.kernel
@@ -81,8 +81,7 @@ def norm_rows(
     """
     row, number = xetile.program_id(0) * ROWS, xetile.program_id(1)
     source = matrix(x, number)
-    tile = xetile.init_tile(source, [row, 0], (ROWS, WIDTH), wg_map=MAP)
-    v = xetile.load_tile(tile).to(ACC)
+    v = take(source, [row, 0], (ROWS, WIDTH), ACC, 0, MAP)
     n = WIDTH if IS_FULL else source.shape[1]
     if CENTERED:
         mean = v.sum(1, keepdims=True) / n
@@ -98,11 +97,10 @@ def norm_rows(
         y, variance = v - left, variance - left * left
     y = y * xetile.rsqrt(variance + eps)
     if weight is not None:
-        y = y * _of_row(weight, row, WIDTH).to(ACC)
+        y = y * _of_row(weight, row, ACC, WIDTH)
     if bias is not None:
-        y = y + _of_row(bias, row, WIDTH).to(ACC)
-    tile = xetile.init_tile(matrix(out, number), [row, 0], (ROWS, WIDTH), wg_map=MAP)
-    xetile.store_tile(y.to(out.dtype), tile)
+        y = y + _of_row(bias, row, ACC, WIDTH)
+    put(y, matrix(out, number), [row, 0], MAP)
 
 
 @xetile.function
@@ -131,14 +129,12 @@ def norm_folded_rows(
     """
     factor, shift = 1.0, 0.0
     if weight is not None:
-        tile = xetile.init_tile(weight, [0, 0], SHAPE, wg_map=MAP)
-        factor = xetile.load_tile(tile).to(ACC)
+        factor = take(weight, [0, 0], SHAPE, ACC, 0, MAP)
     if bias is not None:
-        tile = xetile.init_tile(bias, [0, 0], SHAPE, wg_map=MAP)
-        shift = xetile.load_tile(tile).to(ACC)
+        shift = take(bias, [0, 0], SHAPE, ACC, 0, MAP)
     for i in xetile.static_range(EACH):
         first = [(xetile.program_id(0) * EACH + i) * SHAPE[0], 0]
-        v = xetile.load_tile(xetile.init_tile(x, first, SHAPE, wg_map=MAP)).to(ACC)
+        v = take(x, first, SHAPE, ACC, 0, MAP)
         if CENTERED:
             v = v - _mean(v)
         y = v * xetile.rsqrt(_mean(v * v) + eps)
@@ -146,8 +142,7 @@ def norm_folded_rows(
             y = y * factor
         if bias is not None:
             y = y + shift
-        to = xetile.init_tile(out, first, SHAPE, wg_map=MAP)
-        xetile.store_tile(y.to(out.dtype), to)
+        put(y, out, first, MAP)
 
 
 @xetile.kernel

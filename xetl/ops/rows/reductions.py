@@ -117,8 +117,8 @@ def _steps(
     x: Operand, to: Operand, what: Reduced, how: tuple[str, DType], factor: float
 ) -> Sequence[Step | None]:
     kind, acc = how
-    source, target = views = views_of(x, what.dims)
-    if not are_views([array_of(x)], [source]):
+    views = views_of(x, what.dims)
+    if not are_views([array_of(x)], views[:1]):
         return _by_dims(x, to, what, how, factor)
     width = min(width_of(max(1, what.columns)), WIDEST)
     if what.columns > WIDEST:
@@ -143,27 +143,7 @@ def _steps(
     if count >= ENOUGH or what.columns < _LONG:
         constants = (kind, first, 0, acc, width)
         return [rows(reduce_rows, (x, to), views, constants, (factor,))]
-    if what.columns % _PIECE == 0:
-        return _by_pieces(x, to, what, views, (kind, first, acc), factor)
-    pieces = max(1, cdiv(what.columns, width * ENOUGH))
-    parts = cdiv(what.columns, width * pieces)
-    between = temporary((*_kept(x, source), parts), acc)
-    one = rows(
-        reduce_rows,
-        (x, between),
-        (source, itself),
-        (kind, first, pieces, acc, width),
-        (1.0,),
-        parts,
-    )
-    constants = (kind, first, 0, acc, width_of(parts))
-    last = rows(reduce_rows, (between, to), (itself, target), constants, (factor,))
-    return [one, last]
-
-
-def _kept(x: Operand, source: View) -> tuple[int, ...]:
-    """The extents of what is kept, in memory's order."""
-    return source(array_of(x)).shape[:-1]
+    return _in_parts(x, to, what.columns, views, (kind, first, acc), factor, width)
 
 
 def _by_dims(
@@ -178,32 +158,43 @@ def _by_dims(
     return [*first, *_steps(between, to, rest, how, factor)]
 
 
-def _by_pieces(
+def _in_parts(
     x: Operand,
     to: Operand,
-    what: Reduced,
+    columns: int,
     views: tuple[View, View],
     how: tuple[Any, ...],
     factor: float,
+    width: int,
 ) -> list[Step | None]:
-    """The reduction of few long rows: of pieces as rows, then of their results."""
-    source, target = views
-    kind, first, acc = how
-    count = what.columns // _PIECE
-    between = temporary((*_kept(x, source), count), acc)
-    some = TILE // _PIECE
-    cut: View = lambda a: source(a).reshape(*between.shape, _PIECE)  # noqa: E731
-    one = rows(
-        reduce_short_rows,
-        (x, between),
-        (cut, lambda a: a[..., None]),
-        (kind, first, some, acc, _PIECE),
-        (1.0,),
-        rows_of_program=some,
-    )
-    constants = (kind, first, 0, acc, min(width_of(count), WIDEST))
-    last = rows(reduce_rows, (between, to), (itself, target), constants, (factor,))
-    return [one, last]
+    """The reduction of few long rows: of their parts, then of what these came to.
+
+    Parts are pieces of one length, as short rows, where that divides the rows.
+    """
+    (source, target), (kind, first, acc) = views, how
+    kept = source(array_of(x)).shape[:-1]
+    if columns % _PIECE == 0:
+        between = temporary((*kept, columns // _PIECE), acc)
+        some = TILE // _PIECE
+        cut: View = lambda a: source(a).reshape(*between.shape, _PIECE)  # noqa: E731
+        last: View = lambda a: a[..., None]  # noqa: E731
+        one = rows(
+            reduce_short_rows,
+            (x, between),
+            (cut, last),
+            (kind, first, some, acc, _PIECE),
+            (1.0,),
+            rows_of_program=some,
+        )
+    else:
+        pieces = max(1, cdiv(columns, width * ENOUGH))
+        parts = cdiv(columns, width * pieces)
+        between = temporary((*kept, parts), acc)
+        constants, seen = (kind, first, pieces, acc, width), (source, itself)
+        one = rows(reduce_rows, (x, between), seen, constants, (1.0,), parts)
+    constants = (kind, first, 0, acc, min(width_of(between.shape[-1]), WIDEST))
+    two = rows(reduce_rows, (between, to), (itself, target), constants, (factor,))
+    return [one, two]
 
 
 def _by_columns(

@@ -63,14 +63,12 @@ def softmax_rows(
     """
     row, number = xetile.program_id(0) * ROWS, xetile.program_id(1)
     source, to, first = matrix(x, number), matrix(out, number), [row, 0]
-    tile = xetile.init_tile(source, first, (ROWS, WIDTH), wg_map=MAP)
-    v = xetile.load_tile(tile, padding=0.0 if IS_FULL else -xetile.inf).to(ACC)
+    v = take(source, first, (ROWS, WIDTH), ACC, 0.0 if IS_FULL else -xetile.inf, MAP)
     # An element that is NaN shows in the sum, so the largest need not be NaN.
     largest = v.max(1, keepdims=True, propagate_nan=False)
     e = xetile.exp2((v - largest) * _LOG2_E)
     y = e * (1.0 / e.sum(1, keepdims=True))
-    to = xetile.init_tile(to, first, (ROWS, WIDTH), wg_map=MAP)
-    xetile.store_tile(y.to(out.dtype), to)
+    put(y, to, first, MAP)
 
 
 @xetile.kernel
@@ -88,14 +86,13 @@ def softmax_folded_rows(
     """
     for i in xetile.static_range(EACH):
         first = [(xetile.program_id(0) * EACH + i) * SHAPE[0], 0]
-        v = xetile.load_tile(xetile.init_tile(x, first, SHAPE, wg_map=MAP)).to(ACC)
+        v = take(x, first, SHAPE, ACC, 0, MAP)
         # As in `softmax_rows`.
         largest = v.max(0, keepdims=True, propagate_nan=False)
         largest = largest.max(1, keepdims=True, propagate_nan=False)
         e = xetile.exp2((v - largest) * _LOG2_E)
         y = e * (1.0 / e.sum(0, keepdims=True).sum(1, keepdims=True))
-        to = xetile.init_tile(out, first, SHAPE, wg_map=MAP)
-        xetile.store_tile(y.to(out.dtype), to)
+        put(y, out, first, MAP)
 
 
 @xetile.kernel
