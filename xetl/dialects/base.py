@@ -156,9 +156,8 @@ def check_indices(name: str, static: Attribute, values: Sequence[SSAValue]) -> N
     """Check that a mixed list has a value for each of its gaps."""
     gaps = ints_of(static).count(DYNAMIC_INDEX)
     if gaps != len(values):
-        raise VerifyException(
-            f"{name}: {len(values)} values are given for {gaps} dynamic positions"
-        )
+        problem = f"{name}: {len(values)} values are given for {gaps} dynamic positions"
+        raise VerifyException(problem)
 
 
 class MixedList(property):

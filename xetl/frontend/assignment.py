@@ -69,9 +69,8 @@ def _unpack(
         (star,), rest = stars, len(items) - count + 1
         items[star : star + rest] = [tuple(items[star : star + rest])]
     if items is None or len(items) != count:
-        raise ctx.error(
-            "X0309", f"{describe(value)} cannot be unpacked into {count} names", target
-        )
+        problem = f"{describe(value)} cannot be unpacked into {count} names"
+        raise ctx.error("X0309", problem, target)
     for item, part in zip(target.elts, items, strict=True):
         name = item.value if isinstance(item, ast.Starred) else item
         assign(ctx, name, part, node)

@@ -168,9 +168,8 @@ def _index_constant(ctx: Context, owner: Value, node: ast.Subscript) -> Value:
         problem = f"`{ctx.frame.text(node.value)}` has no element {index!r}"
         raise ctx.error("X0205", problem, label=f"it is {describe(owner)}") from None
     except TypeError:
-        raise ctx.error(
-            "X0303", f"{describe(owner)} cannot be indexed like this"
-        ) from None
+        problem = f"{describe(owner)} cannot be indexed like this"
+        raise ctx.error("X0303", problem) from None
 
 
 def _constant_index(

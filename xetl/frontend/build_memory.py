@@ -110,9 +110,8 @@ def _how_to_fit(shape: tuple[int, ...], wanted: tuple[int, ...]) -> str:
 def _prefetch_tile(call: Call) -> None:
     tile, locality = call.tile("tile", scattered=False), call.constant_int("locality")
     if not 0 <= locality <= 3:
-        raise call.error(
-            "X0205", f"`locality` is 0, 1, 2 or 3, not {locality}", "locality"
-        )
+        problem = f"`locality` is 0, 1, 2 or 3, not {locality}"
+        raise call.error("X0205", problem, "locality")
     call.ctx.add(xetile.PrefetchTileOp(tile.ssa, locality=locality))
 
 

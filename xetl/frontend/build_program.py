@@ -123,9 +123,8 @@ def _static_range(call: Call) -> Value:
 def _breakpoint(ctx: Context, given: Given, node: ast.Call) -> None:
     arguments = [*given.positional, *given.keywords.values()]
     if arguments:
-        raise ctx.error(
-            "X0105", "`breakpoint` takes no arguments in a kernel", arguments[0].node
-        )
+        problem = "`breakpoint` takes no arguments in a kernel"
+        raise ctx.error("X0105", problem, arguments[0].node)
     add_stop(ctx)
 
 

@@ -249,9 +249,8 @@ def _offsets(call: Call, shape: types.Shape) -> list[types.Extent]:
     """Offsets in the matrix; a rank-1 tile lies in row 0."""
     values = _listed(call.value("offsets"))
     if len(values) != len(shape):
-        raise _offset_count(
-            call, len(shape), len(values), f"a tile of {types.show_shape(shape)}"
-        )
+        problem = f"a tile of {types.show_shape(shape)}"
+        raise _offset_count(call, len(shape), len(values), problem)
     offsets = [_extent(call, value, "offsets", n) for n, value in enumerate(values)]
     return offsets if len(offsets) == 2 else [0, *offsets]
 

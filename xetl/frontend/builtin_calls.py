@@ -49,9 +49,8 @@ def _check_count(ctx: Context, name: str, given: Given, most: int | None) -> Non
     count = len(given.positional)
     if not count or (most is not None and count > most):
         wanted = "1" if most == 1 else f"1 to {most}" if most else "1+"
-        raise ctx.error(
-            "X0105", f"`{name}` takes {wanted} arguments, but {count} are given"
-        )
+        problem = f"`{name}` takes {wanted} arguments, but {count} are given"
+        raise ctx.error("X0105", problem)
 
 
 def _range(ctx: Context, given: Given, node: ast.Call) -> Value:

@@ -183,9 +183,8 @@ def _check_parameters(ctx: Context, function: Callable[..., Any]) -> None:
     source = find_source(function)
     for parameter in parameters_of_node(ctx, source.node, {}):
         if parameter.name not in ctx.scope.bindings:
-            raise ctx.error(
-                "X0105", f"`{function.__name__}` misses its argument `{parameter.name}`"
-            )
+            problem = f"`{function.__name__}` misses its argument `{parameter.name}`"
+            raise ctx.error("X0105", problem)
 
 
 def _argument_type(param: ArrayParam | ScalarParam) -> Attribute:

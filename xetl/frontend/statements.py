@@ -259,9 +259,8 @@ def _annotated(ctx: Context, node: ast.AnnAssign) -> None:
         return
     value = ctx.evaluate(node.value)
     if isinstance(value, types.Scalar) and ctx.evaluate(node.annotation) is constexpr:
-        raise ctx.error(
-            "X0606", "this `constexpr` is known at run time only", node.value
-        )
+        problem = "this `constexpr` is known at run time only"
+        raise ctx.error("X0606", problem, node.value)
     assign(ctx, node.target, value, node)
 
 

@@ -167,9 +167,8 @@ def xe_map(wg: WgMap | None = None, sg: SgMap | None = None) -> XeMap:
 
 def _check_level(name: str, value: object, wanted: type) -> None:
     if value is not None and not isinstance(value, wanted):
-        raise TileMapError(
-            f"`{name}` of `xe_map` must be a {name}_map, not {value!r}", code="X0501"
-        )
+        problem = f"`{name}` of `xe_map` must be a {name}_map, not {value!r}"
+        raise TileMapError(problem, code="X0501")
 
 
 def _pair(op: str, name: str, values: Sequence[int]) -> tuple[int, int]:

@@ -92,9 +92,8 @@ def device_of(obj: Any) -> tuple[int, int]:
         kind, index = obj.__dlpack_device__()
         return int(kind), int(index)
     except Exception as error:  # the class is another's: anything may be raised
-        raise WrongDlpackError(
-            f"its `__dlpack_device__` fails: {_said(error)}"
-        ) from None
+        problem = f"its `__dlpack_device__` fails: {_said(error)}"
+        raise WrongDlpackError(problem) from None
 
 
 def read(obj: Any) -> Described:
@@ -142,9 +141,8 @@ def _open(capsule: object) -> tuple[int, Any]:
         address = _GetPointer(capsule, b"dltensor_versioned")
         versioned = _Versioned.from_address(address)
         if versioned.major != _MAJOR:
-            raise WrongDlpackError(
-                f"its capsule is of version {versioned.major} of DLPack"
-            )
+            problem = f"its capsule is of version {versioned.major} of DLPack"
+            raise WrongDlpackError(problem)
         return versioned.flags, versioned.tensor
     if _IsValid(capsule, b"dltensor"):
         return 0, _Tensor.from_address(_GetPointer(capsule, b"dltensor"))

@@ -99,9 +99,8 @@ def _any_fixed(spec: object) -> Grid:
     else:
         sizes = [spec]
     if not 1 <= len(sizes) <= 3:
-        raise LaunchError(
-            f"a grid of {len(sizes)} sizes was given", code="X0802", help=_FORMS
-        )
+        problem = f"a grid of {len(sizes)} sizes was given"
+        raise LaunchError(problem, code="X0802", help=_FORMS)
     found = [_size(size, cast("object", spec)) for size in sizes]
     return cast("Grid", tuple(found + [1] * (3 - len(found))))
 

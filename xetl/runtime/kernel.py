@@ -50,9 +50,8 @@ class Kernel(LaunchedKernel):
         subgroups: Sequence[int] | None = None,
     ) -> None:
         if not hasattr(fn, "__code__"):
-            raise LaunchError(
-                f"a kernel is made of a function, not of {fn!r}", code="X0809"
-            )
+            problem = f"a kernel is made of a function, not of {fn!r}"
+            raise LaunchError(problem, code="X0809")
         super().__init__(grid)
         self.fn = keep_lines(fn)
         self.subgroups = checked_subgroups(fn.__name__, subgroups)

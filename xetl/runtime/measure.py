@@ -246,9 +246,8 @@ def do_bench(
 
 def _check_quantiles(quantiles: Any, one: bool) -> None:
     if not one:
-        raise LaunchError(
-            "`quantiles=` is for one function, but several were given", code="X0850"
-        )
+        problem = "`quantiles=` is for one function, but several were given"
+        raise LaunchError(problem, code="X0850")
     try:
         inside = all(0 <= each <= 1 for each in quantiles)
     except TypeError:

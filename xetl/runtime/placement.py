@@ -70,9 +70,8 @@ def choose_backend(
 def _checked(name: object) -> str:
     if isinstance(name, str):
         return name
-    raise LaunchError(
-        f"`backend=` is a {type(name).__name__}, but must be a name", code="X0810"
-    )
+    problem = f"`backend=` is a {type(name).__name__}, but must be a name"
+    raise LaunchError(problem, code="X0810")
 
 
 def _first(has: Callable[[BackendBase], bool], usual: BackendBase) -> BackendBase:

@@ -82,9 +82,8 @@ def _argument(
         return None
     dtype = BY_NAME.get(name)
     if dtype is None or name in ("tf32", "index"):
-        raise _wrong(
-            text, f"`{name}` is not the dtype of an array", did_you_mean(name, BY_NAME)
-        )
+        problem = f"`{name}` is not the dtype of an array"
+        raise _wrong(text, problem, did_you_mean(name, BY_NAME))
     if dims is None:
         return Described(dtype, None)
     sizes = tuple(each.strip() for each in dims.split(","))

@@ -189,9 +189,8 @@ def _unsupported(name: str, value: object) -> LaunchError:
     else:
         advice = "arrays (NumPy, torch, DLPack), ints, floats, None, functions, dtypes"
         advice = f"a kernel takes {advice} and maps; anything hashable as constexpr"
-    return LaunchError(
-        f"`{name}` is a {kind}, which a kernel cannot take", code="X0805", help=advice
-    )
+    problem = f"`{name}` is a {kind}, which a kernel cannot take"
+    return LaunchError(problem, code="X0805", help=advice)
 
 
 def with_aliases(

@@ -137,9 +137,8 @@ def _integer(name: str, type_: Attribute, given: Any) -> int:
     bits = type_.bitwidth if isinstance(type_, IntegerType) else 64
     low, high = -(1 << (bits - 1)), 1 << bits
     if not low <= given < high:
-        raise LaunchError(
-            f"`{name}` is {given}, which does not fit {type_}", code="X0805"
-        )
+        problem = f"`{name}` is {given}, which does not fit {type_}"
+        raise LaunchError(problem, code="X0805")
     if bits == 1:
         return bool(given)
     # 64 bits without sign travel as the signed number of the same bits.
@@ -201,9 +200,8 @@ def _check_shape(name: str, type_: MemRefType[Attribute], view: ArrayView) -> No
 def _check_strides(name: str, type_: MemRefType[Attribute], view: ArrayView) -> None:
     strides = strides_of(type_)
     if strides is None:
-        raise LaunchError(
-            f"`{name}` is bound to {type_}, whose layout has no strides", code="X0824"
-        )
+        problem = f"`{name}` is bound to {type_}, whose layout has no strides"
+        raise LaunchError(problem, code="X0824")
     if 0 in view.shape:
         return
     step = 1

@@ -56,9 +56,8 @@ def refused(error: Exception, backend: str) -> XetlError:
     reason = getattr(error, "message", "") or str(error) or type(error).__name__
     op = _operation_of(error)
     if op is None:
-        return IRError(
-            f"backend `{backend}` cannot run this text: {reason}", code="X0705"
-        )
+        problem = f"backend `{backend}` cannot run this text: {reason}"
+        return IRError(problem, code="X0705")
     return cannot_run(op, backend, reason)
 
 

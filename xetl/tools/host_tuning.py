@@ -137,9 +137,8 @@ def read_sizes(words: Sequence[str]) -> dict[str, int]:
     for word in words:
         name, equals, number = word.partition("=")
         if not equals or not name.isidentifier() or not number.isdecimal():
-            raise click.BadParameter(
-                f"`{word}` is not NAME=NUMBER", param_hint="--size"
-            )
+            problem = f"`{word}` is not NAME=NUMBER"
+            raise click.BadParameter(problem, param_hint="--size")
         found[name] = int(number)
     return found
 

@@ -75,9 +75,8 @@ class _Registry:
             self.load_backends()
         if name not in self.passes:
             known = ", ".join(sorted(self.passes))
-            raise SystemExit(
-                f"xetl-opt: no pass is called `{name}`; there are: {known}"
-            )
+            problem = f"xetl-opt: no pass is called `{name}`; there are: {known}"
+            raise SystemExit(problem)
         return self.passes[name]
 
 

@@ -142,9 +142,8 @@ class ReferenceExecutable(Executable):
     def _values(self, args: Sequence[Argument]) -> list[Any]:
         types = self._interpreter.argument_types
         if len(types) != len(args):
-            raise InternalError(
-                f"a kernel of {len(types)} arguments was given {len(args)}"
-            )
+            problem = f"a kernel of {len(types)} arguments was given {len(args)}"
+            raise InternalError(problem)
         return [_value(arg, type_) for arg, type_ in zip(args, types)]
 
 

@@ -76,9 +76,8 @@ def _check_inside(
         for offset, size, extent in zip(offsets, sizes, whole.get_shape())
     )
     if not (fits and len(offsets) <= whole.get_num_dims()):
-        raise VerifyException(
-            f"offsets {list(offsets)} with sizes {list(sizes)} leave {whole}"
-        )
+        problem = f"offsets {list(offsets)} with sizes {list(sizes)} leave {whole}"
+        raise VerifyException(problem)
 
 
 class ExtractStridedSliceOp(

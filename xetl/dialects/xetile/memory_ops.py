@@ -94,9 +94,8 @@ class InitTileOp(XetlOp, name="xetile.init_tile", traits=[Pure()]):
         tile, base = self.result.type, self.source.type
         if self.indices is not None:
             if self.mixed_offsets:
-                raise VerifyException(
-                    "a scattered tile takes an index vector, not offsets as well"
-                )
+                problem = "a scattered tile takes an index vector, not offsets as well"
+                raise VerifyException(problem)
             verify_scattered(base, self.indices.type, tile)
             return
         verify_block(
@@ -402,9 +401,8 @@ class AtomicRmwTileOp(
         """Check kind, value and mask."""
         tile, kind = self.tile_type, self.kind.data
         if not kind_fits(normalize_kind(kind), tile.element_type):
-            raise VerifyException(
-                f"`{kind}` does not combine elements of type {tile.element_type}"
-            )
+            problem = f"`{kind}` does not combine elements of type {tile.element_type}"
+            raise VerifyException(problem)
         check_vector("the value", self.value.type, tile)
         if self.mask is not None:
             check_mask(self.mask.type, tile)

@@ -263,9 +263,8 @@ class TileType(ShapedType):
                 wg_map=found.wg if isinstance(found.wg, WgMapAttr) else None,
                 sg_map=found.sg if isinstance(found.sg, SgMapAttr) else None,
             )
-        return parser.raise_error(
-            f"expected #xetile.tile_attr<...> or a map, found {found}", position
-        )
+        problem = f"expected #xetile.tile_attr<...> or a map, found {found}"
+        return parser.raise_error(problem, position)
 
     def verify(self) -> None:
         """Check shape, element type, blocks and map."""

@@ -36,9 +36,8 @@ def mma_result(a: Vector, b: Vector) -> Vector:
     pairs = zip(left[1::2], right[0::2])
     if not all(columns == rows for columns, rows in pairs):
         columns, rows = (" x ".join(map(str, k)) for k in (left[1::2], right[0::2]))
-        raise VerifyException(
-            f"the left side has {columns} columns, the right side {rows} rows"
-        )
+        problem = f"the left side has {columns} columns, the right side {rows} rows"
+        raise VerifyException(problem)
     shape = [extent for pair in zip(left[0::2], right[1::2]) for extent in pair]
     return builtin.VectorType(a.element_type, shape)
 
@@ -99,9 +98,8 @@ def _check_dims(dims: Sequence[int], rank: int) -> None:
         and len(set(dims)) == len(dims)
         and all(0 <= dim < rank for dim in dims)
     ):
-        raise VerifyException(
-            f"dimensions must be different and below {rank}, found {list(dims)}"
-        )
+        problem = f"dimensions must be different and below {rank}, found {list(dims)}"
+        raise VerifyException(problem)
 
 
 def reduced_shape(
@@ -208,9 +206,8 @@ def verify_block(
         check(rank >= 2, "the base of a tile has rank 2 or more, found rank {}", rank)
         static = has_static_layout(base)
         if static and (sizes or strides):
-            raise VerifyException(
-                f"sizes and strides are given, but {base} states them itself"
-            )
+            problem = f"sizes and strides are given, but {base} states them itself"
+            raise VerifyException(problem)
         needed = static is False and any(extent < 0 for extent in base.get_shape())
     else:
         _verify_address(base)
@@ -218,9 +215,8 @@ def verify_block(
     check(len(offsets) == rank, "expected {} offsets, found {}", rank, len(offsets))
     for name, found in (("sizes", sizes), ("strides", strides)):
         if len(found) != rank and (found or needed):
-            raise VerifyException(
-                f"a base of unknown shape needs {rank} {name}, found {len(found)}"
-            )
+            problem = f"a base of unknown shape needs {rank} {name}, found {len(found)}"
+            raise VerifyException(problem)
     _verify_order(base, tile, sizes, strides)
 
 
@@ -234,9 +230,8 @@ def _verify_memref(base: builtin.MemRefType[Attribute], tile: TileType) -> None:
 
 def _verify_address(base: Attribute) -> None:
     if integer_width(base) != 64 and not isinstance(base, builtin.IndexType):
-        raise VerifyException(
-            f"the base of a tile is a memref or a 64-bit address, found {base}"
-        )
+        problem = f"the base of a tile is a memref or a 64-bit address, found {base}"
+        raise VerifyException(problem)
 
 
 def _verify_order(

@@ -73,9 +73,8 @@ def command(
         return
     found = asked(place, words, target, backend)
     if found.is_text:
-        raise click.BadParameter(
-            "a kernel of a text has no signature to make arrays of"
-        )
+        problem = "a kernel of a text has no signature to make arrays of"
+        raise click.BadParameter(problem)
     launched = read_grid(grid, names, found.kernel)
     with launches_for(target):
         measured = _measured(found, read_sizes(sizes), launched, cache, seconds)

@@ -96,9 +96,8 @@ def command(
     """
     found = asked(place, words, target, backend)
     if found.is_text:
-        raise click.BadParameter(
-            "a kernel of a text has no constants", param_hint="--try"
-        )
+        problem = "a kernel of a text has no constants"
+        raise click.BadParameter(problem, param_hint="--try")
     names = find_kernel(place)[1]
     spaces = dict(_space(each, names) for each in choices)
     if not is_offline:
@@ -122,7 +121,6 @@ def _space(choice: str, names: Mapping[str, Any]) -> tuple[str, list[Any]]:
     """The name and the values of ``NAME=VALUE,VALUE``."""
     name, equals, values = choice.partition("=")
     if not equals or not name.isidentifier() or not values:
-        raise click.BadParameter(
-            f"`{choice}` is not NAME=VALUE,VALUE", param_hint="--try"
-        )
+        problem = f"`{choice}` is not NAME=VALUE,VALUE"
+        raise click.BadParameter(problem, param_hint="--try")
     return name, constants([f"{name}=[{values}]"], names)[name]

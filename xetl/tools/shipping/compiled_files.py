@@ -194,9 +194,8 @@ def compiled_files(found: Asked, output: Path, name: str) -> dict[Path, bytes]:
     fitting = _OF_CPUS if made.suffix in _OF_CPUS else (made.suffix,)
     if output.suffix not in fitting:
         what = f"what is compiled for `{machine}` is no `{output.suffix}` file"
-        raise click.BadParameter(
-            f"{what}: write -o {output.with_suffix(made.suffix)}", param_hint="--output"
-        )
+        problem = f"{what}: write -o {output.with_suffix(made.suffix)}"
+        raise click.BadParameter(problem, param_hint="--output")
     files = {output: made.code}
     libraries: list[str] = facts.get("libraries", [])
     if output.suffix == _LIBRARY and made.suffix == ".o":
