@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import field
 from math import prod
 from typing import TypeAlias
@@ -153,6 +153,19 @@ class Call:
                 label=f"is {types.describe(value)}, known at run time only",
                 help="pass it to the kernel as `constexpr`",
             )
+        return value
+
+    def word(self, name: str, known: Collection[str], noun: str = "") -> str:
+        """A parameter that must be one of some words, all of which are ``noun``."""
+        value = self.constant(name, f"a {noun or 'string'}")
+        if not isinstance(value, str) or value not in known:
+            meant = did_you_mean(value, known) if isinstance(value, str) else None
+            kind, are = (
+                (noun, f"{noun}s are") if noun else (f"`{name}`", "it is one of")
+            )
+            problem = f"{types.describe(value)} is not a {kind} of `{self.name}`"
+            help_ = meant or f"{are} {', '.join(map(repr, known))}"
+            raise self.error("X0107", problem, name, help=help_)
         return value
 
     def constant_int(self, name: str) -> int:

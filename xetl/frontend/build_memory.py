@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 
 from xdsl.ir import Attribute, SSAValue
 
@@ -10,7 +10,6 @@ from xetl.dialects import xetile
 from xetl.dialects.upstream import gpu, xegpu
 from xetl.dialects.xetile import tile_type
 from xetl.dialects.xetile.types import SHARED
-from xetl.errors import did_you_mean
 from xetl.frontend import types
 from xetl.frontend.arguments import Call, builds
 from xetl.frontend.arrays import check_element
@@ -58,8 +57,8 @@ _EVICTIONS = ("", "evict_normal", "evict_first", "evict_last")
 
 def _hints(call: Call) -> tuple[str | None, str | None]:
     """The words for L1 and the cache behind it; None: the device decides."""
-    first, last = _CACHES[_word(call, "cache", _CACHES)]
-    eviction = _word(call, "evict", _EVICTIONS)
+    first, last = _CACHES[call.word("cache", _CACHES)]
+    eviction = call.word("evict", _EVICTIONS)
     if eviction == "evict_first":
         return "streaming" if first in (None, "cached") else first, last or "cached"
     if eviction == "evict_last":
@@ -161,23 +160,12 @@ _ORDERS = ("relaxed", "acquire", "release", "acq_rel")
 _SCOPES = {"group": "workgroup", "device": "gpu", "system": "system"}
 
 
-def _word(call: Call, name: str, known: Collection[str]) -> str:
-    """An argument that is one of some words."""
-    value = call.constant(name, "a string")
-    if not isinstance(value, str) or value not in known:
-        meant = did_you_mean(value, known) if isinstance(value, str) else None
-        problem = f"{types.describe(value)} is not a `{name}` of `{call.name}`"
-        help_ = meant or f"it is one of {', '.join(map(repr, known))}"
-        raise call.error("X0107", problem, name, help=help_)
-    return value
-
-
 def _ordered(call: Call, tile: types.Tile, update: Callable[[], SSAValue]) -> SSAValue:
     """An atomic between the fences that `sem` and `scope` ask for.
 
     All subgroups of the program meet there: what any of them did is what is ordered.
     """
-    order, scope = _word(call, "sem", _ORDERS), _word(call, "scope", _SCOPES)
+    order, scope = call.word("sem", _ORDERS), call.word("scope", _SCOPES)
     is_shared = tile_type(tile.ssa).memory_space == SHARED
     spaces = ("global", "slm") if is_shared else ("global",)
     fences = [

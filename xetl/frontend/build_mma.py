@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from xetl.dialects import xetile
-from xetl.errors import CompileError, did_you_mean
+from xetl.errors import CompileError
 from xetl.frontend.arguments import Call, builds
 from xetl.frontend.build_tiles import maps_of
 from xetl.frontend.calls import inline_operation
@@ -209,7 +209,7 @@ def _dot_scaled(call: Call) -> Value:
 
 def _extents(call: Call, name: str) -> Shape:
     """The rows of ``a``, or columns of ``b``, and the numbers along K."""
-    value, format_ = call.vector(name), _format(call, f"{name}_format")
+    value, format_ = call.vector(name), call.word(f"{name}_format", _DTYPES, "format")
     if len(value.shape) != 2:
         problem = f"`dot_scaled` multiplies matrices, not {show_shape(value.shape)}"
         help_ = "make it a matrix with `v[None, :]` or `v[:, None]`"
@@ -221,16 +221,6 @@ def _extents(call: Call, name: str) -> Shape:
         raise call.unfit("X0314", problem, name, help_)
     outer, depth = value.shape if name == "a" else value.shape[::-1]
     return outer, depth * (2 if format_ == "e2m1" else 1)
-
-
-def _format(call: Call, name: str) -> str:
-    value = call.constant(name, "a format")
-    if not isinstance(value, str) or value not in _DTYPES:
-        meant = did_you_mean(value, _DTYPES) if isinstance(value, str) else None
-        problem = f"{describe(value)} is not a format of `dot_scaled`"
-        help_ = meant or f"formats are {', '.join(map(repr, _DTYPES))}"
-        raise call.error("X0107", problem, name, help=help_)
-    return value
 
 
 def _check_scale(call: Call, name: str, outer: int, depth: int) -> None:

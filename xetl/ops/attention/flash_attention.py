@@ -66,9 +66,8 @@ def _check_numbers(name: str, x: Operand | None, *shape: int) -> None:
     if x is None:
         return
     if x.dtype != i32:
-        raise LaunchError(
-            f"`{name}` was given `{x.name}` of {x.dtype}", code="X0828", help="pass i32"
-        )
+        problem = f"`{name}` was given `{x.name}` of {x.dtype}"
+        raise LaunchError(problem, code="X0828", help="pass i32")
     if x.ndim != len(shape) or any(n not in (-1, m) for n, m in zip(shape, x.shape)):
         wanted = str(tuple("any" if n == -1 else n for n in shape))
         problem = f"`{x.name}` is {x.shape}"

@@ -281,9 +281,8 @@ class CpuExecutable(Executable):
         for arg in args:
             words.extend(words_of(arg))
         if len(words) != self._slots:
-            raise InternalError(
-                f"a kernel with {self._slots} slots was given {len(words)}"
-            )
+            problem = f"a kernel with {self._slots} slots was given {len(words)}"
+            raise InternalError(problem)
         return (ctypes.c_int64 * len(words))(*words)
 
     def _run(self, slots: Any, workspace: Workspace) -> int:

@@ -172,9 +172,8 @@ def _three_of(sizes: Any) -> Any:
     count = len(sizes) if isinstance(sizes, types.BaseTuple) else 0
     if 1 <= count <= 3:
         return (first, two, three)[count - 1]
-    raise LaunchError(
-        f"a grid function gives {sizes} to numba, not one to three ints", code="X0802"
-    )
+    problem = f"a grid function gives {sizes} to numba, not one to three ints"
+    raise LaunchError(problem, code="X0802")
 
 
 def _may_share(a: Any, b: Any) -> Any:
