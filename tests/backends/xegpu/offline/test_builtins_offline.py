@@ -73,8 +73,7 @@ def forms_of(type_: str) -> list[Form]:
         forms.append((f"math.{name} %0, %1 : {{0}}", pair, type_))
     for name in ("remf", "divf", "maximumf", "minnumf"):
         forms.append((f"arith.{name} %0, %1 : {{0}}", pair, type_))
-    for name in ("reduce", "scan"):
-        forms.append((f'simt.{name} "maximumf" %0 : {{0}}', one, type_))
+    forms.append(('simt.reduce "maximumf" %0 : {0}', one, type_))
     forms.append(("simt.shuffle %0, %lane : {0}", one, type_))
     if type_ != "f64":
         forms.append(("arith.extf %0 : {0} to {r}", one, "f64"))
