@@ -15,8 +15,10 @@ Left alone: scalars.  The module names the device (`xetile.device`); a kernel ma
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from math import prod
+from typing import Any
 
 from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, StringAttr, i64
 from xdsl.ir import Operation, SSAValue
@@ -49,8 +51,9 @@ from xetl_xegpu.lowering.convert_xetile_to_xegpu.plan import Plan
 from xetl_xegpu.lowering.record_arguments import BLOCK_ARGUMENTS
 
 
-def _number(value: int) -> Rule:
-    return lambda c, op: c.bind(op.results[0], c.index(value))
+def _number(find: Callable[[Converter, Any], Index]) -> Rule:
+    """An operation that gives an index: which one."""
+    return lambda c, op: c.bind(op.results[0], c.index(find(c, op)))
 
 
 # Subgroups --------------------------------------------------------------------------
@@ -66,28 +69,15 @@ def _along(c: Converter, axis: int) -> Index:
     return number if axis == 2 else c.emit.remainder(number, counts[axis])
 
 
-def _thread_id(c: Converter, op: gpu.ThreadIdOp) -> None:
-    """At subgroup level a thread is a subgroup."""
-    c.bind(op.results[0], c.index(_along(c, op.axis)))
+def _block_dim(c: Converter, op: gpu.BlockDimOp) -> Index:
+    return c.along_axes[op.axis]
 
 
-def _block_dim(c: Converter, op: gpu.BlockDimOp) -> None:
-    c.bind(op.results[0], c.index(c.along_axes[op.axis]))
-
-
-def _global_id(c: Converter, op: gpu.GlobalIdOp) -> None:
+def _global_id(c: Converter, op: gpu.GlobalIdOp) -> Index:
     axis = op.axis
     block = c.emit.shared(("block", axis), (), lambda: gpu.BlockIdOp(op.dimension))
     first = c.emit.times(block, c.along_axes[axis])
-    c.bind(op.results[0], c.index(c.emit.plus(first, _along(c, axis))))
-
-
-def _subgroup_id(c: Converter, op: gpu.SubgroupIdOp) -> None:
-    c.bind(op.results[0], c.index(c.subgroup_id()))
-
-
-def _num_subgroups(c: Converter, op: gpu.NumSubgroupsOp) -> None:
-    c.bind(op.results[0], c.index(c.subgroups))
+    return c.emit.plus(first, _along(c, axis))
 
 
 # Debugging --------------------------------------------------------------------------
@@ -124,13 +114,14 @@ def _record(c: Converter, op: PrintOp | AssertOp) -> None:
 
 
 RULES: dict[type[Operation], Rule] = {
-    gpu.ThreadIdOp: _thread_id,
-    gpu.BlockDimOp: _block_dim,
-    gpu.GlobalIdOp: _global_id,
-    gpu.SubgroupIdOp: _subgroup_id,
-    gpu.NumSubgroupsOp: _num_subgroups,
-    gpu.SubgroupSizeOp: _number(LANES),
-    gpu.LaneIdOp: _number(0),
+    # At subgroup level a thread is a subgroup.
+    gpu.ThreadIdOp: _number(lambda c, op: _along(c, op.axis)),
+    gpu.BlockDimOp: _number(_block_dim),
+    gpu.GlobalIdOp: _number(_global_id),
+    gpu.SubgroupIdOp: _number(lambda c, _: c.subgroup_id()),
+    gpu.NumSubgroupsOp: _number(lambda c, _: c.subgroups),
+    gpu.SubgroupSizeOp: _number(lambda _c, _op: LANES),
+    gpu.LaneIdOp: _number(lambda _c, _op: 0),
     # One subgroup waits for nobody, but its lanes read what others of them wrote: to a
     # compiler that looks at one lane, no store before such a load concerns it.
     gpu.BarrierOp: Converter.keep,

@@ -65,30 +65,22 @@ from xetl_xegpu.lowering.distribute_to_lanes import (
 from xetl_xegpu.lowering.distribute_to_lanes.memrefs import is_shared
 from xetl_xegpu.lowering.distribute_to_lanes.state import LANES, Lanes, Memory
 
-
-def block_id(lanes: Lanes, op: gpu.BlockIdOp) -> None:
-    """Which workgroup of the grid this is."""
-    _number(lanes, op, simt.GroupIdOp(dimension=op.dimension.word))
+_Rule = Callable[[Lanes, Any], object]
 
 
-def grid_dim(lanes: Lanes, op: gpu.GridDimOp) -> None:
-    """How many workgroups there are."""
-    _number(lanes, op, simt.NumGroupsOp(dimension=op.dimension.word))
+def _number(make: Callable[[Any], Operation]) -> _Rule:
+    """Where in the grid this is: what `simt` has for it, as an index."""
+
+    def hold(lanes: Lanes, op: Operation) -> None:
+        number = lanes.insert(make(op))
+        lanes.hold(op.results[0], lanes.insert(arith.IndexCastOp(number, IndexType())))
+
+    return hold
 
 
-def subgroup_id(lanes: Lanes, op: gpu.SubgroupIdOp) -> None:
-    """Which subgroup of the workgroup this is."""
-    _number(lanes, op, simt.SubgroupIdOp())
-
-
-def _number(lanes: Lanes, op: Operation, made: Operation) -> None:
-    (result,) = op.results
-    lanes.hold(result, lanes.insert(arith.IndexCastOp(lanes.insert(made), IndexType())))
-
-
-def barrier(lanes: Lanes, op: gpu.BarrierOp) -> None:
-    """All lanes of the workgroup meet."""
-    lanes.add(simt.BarrierOp())
+def _plain(make: type[Operation]) -> _Rule:
+    """What all lanes do alike."""
+    return lambda lanes, _: lanes.add(make())
 
 
 def fence(lanes: Lanes, op: FenceOp) -> None:
@@ -113,9 +105,6 @@ def record(lanes: Lanes, op: PrintOp | AssertOp) -> None:
         return
     condition = lanes.one(op.condition)
     lanes.add(simt.AssertOp(condition, values, properties=op.properties))
-
-
-_Rule = Callable[[Lanes, Any], object]
 
 
 @dataclass(frozen=True)
@@ -150,10 +139,6 @@ def _rule_of(lanes: Lanes, op: Operation) -> _Rule:
         help_ = "docs/design/0005-xegpu.md lists what may stand at stage `xegpu`"
         raise lanes.refuse(op, f"`{op.name}` has no form for lanes", help_)
     return rule
-
-
-def _return(lanes: Lanes, op: gpu.ReturnOp) -> None:
-    lanes.add(simt.ReturnOp())
 
 
 _CONTROL_FLOW: dict[type[Operation], _Rule] = {
@@ -204,11 +189,11 @@ _MEMORY: dict[type[Operation], _Rule] = {
     xegpu.StoreMatrixOp: accesses.store_matrix,
 }
 _PROGRAM: dict[type[Operation], _Rule] = {
-    gpu.BlockIdOp: block_id,
-    gpu.GridDimOp: grid_dim,
-    gpu.SubgroupIdOp: subgroup_id,
-    gpu.BarrierOp: barrier,
-    gpu.ReturnOp: _return,
+    gpu.BlockIdOp: _number(lambda op: simt.GroupIdOp(dimension=op.dimension.word)),
+    gpu.GridDimOp: _number(lambda op: simt.NumGroupsOp(dimension=op.dimension.word)),
+    gpu.SubgroupIdOp: _number(lambda _: simt.SubgroupIdOp()),
+    gpu.BarrierOp: _plain(simt.BarrierOp),
+    gpu.ReturnOp: _plain(simt.ReturnOp),
     AllocNbarrierOp: nothing,
     InitNbarrierOp: named_barriers.init,
     NbarrierArriveOp: named_barriers.arrive,
