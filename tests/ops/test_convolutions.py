@@ -224,3 +224,29 @@ def test_tiles_have_the_rows_of_a_small_image(side: int, monkeypatch: Any) -> No
     step, _ = plans.tile_of(x, g, 1)
     part = plans.part_of(x, g, (1, 1))
     assert side % part == part % step == 0
+
+
+@pytest.mark.parametrize(
+    ("channels", "taps", "registers", "is_direct"),
+    [(3, 3, 32, True), (1, 7, 32, True), (3, 7, 32, False), (3, 3, 16, False)],
+)
+def test_sums_of_few_terms_are_no_products(
+    channels: int, taps: int, registers: int, is_direct: bool, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(plans, "_vectors_of", lambda _: (registers, 16))
+    x, made = temporary((2, channels, 20, 37), f32), temporary((2, 40, 20, 37), f32)
+    weight, pad = temporary((40, channels, taps, taps), f32), (taps // 2,) * 2
+    g = Geometry((taps, taps), (1, 1), (1, 1), pad, (20, 37))
+    *_, last = plans.convolve(x, weight, None, made, g, 1)
+    assert last is not None
+    assert (last.launch.kernel is kernels.direct) == is_direct
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("stride", [1, (2, 3)])
+def test_layers_of_few_taps(dtype: Any, stride: Any) -> None:
+    x, w, bias = normal(2, 3, 23, 70), normal(40, 3, 3, 3), normal(40)
+    x, w, bias = x.to(dtype), w.to(dtype), bias.to(dtype)
+    out = ops.conv2d(x, w, bias, stride, 1)
+    exact = torch.nn.functional.conv2d(*(v.double() for v in (x, w, bias)), stride, 1)
+    close(out, exact.to(dtype), BOUNDS[dtype])

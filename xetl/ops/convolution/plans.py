@@ -38,6 +38,8 @@ _ROWS, _SUMS, MOST_ROWS = 8, 8, 32
 """At most: rows of a tile of `direct`, its channels of a result, rows of a program."""
 _SCRATCH = 1 << 16
 """Bytes that it copies of the input: what the shared memory of any GPU holds."""
+_FEW_TAPS = 64
+"""Terms of a sum that `direct` makes of any number of channels."""
 _STRIP = 32
 """Rows of a product on tiles."""
 _FILLED = 4096
@@ -242,7 +244,8 @@ def convolve(
     if g.is_product and groups == 1:
         return _product(x, weight, bias, made, False)
     channels = weight.shape[1], weight.shape[0] // groups
-    if groups > 1 and (part := part_of(x, g, channels)):
+    is_split = groups > 1 or _has_few_taps(x, g, channels[0])
+    if is_split and (part := part_of(x, g, channels)):
         return _directly(x, weight, bias, made, g, channels, part, False)
     return _of_windows(x, weight, bias, made, g, groups, False)
 
@@ -345,7 +348,8 @@ def each_image(array: Numbers) -> Numbers:
 def part_of(x: Operand, g: Geometry, channels: Pair) -> int:
     """How many rows of the result `direct` makes at once; 0: it should not be used.
 
-    Products have the channels of a result in vectors: of two they are faster.
+    Products have the channels of a result in vectors: of two they are faster, if sums
+    have terms enough.
 
     Args:
         x: the input.
@@ -354,7 +358,7 @@ def part_of(x: Operand, g: Geometry, channels: Pair) -> int:
     """
     inner, outer = channels
     item = sums_of(x.dtype).bits // 8
-    if outer > _vectors_of(x)[1]:
+    if outer > _vectors_of(x)[1] and not _has_few_taps(x, g, inner):
         return 0
     down = (g.taps[0] - 1) * g.dilation[0] // g.stride[0]
     planes = inner * g.stride[0] * g.stride[1] * item
@@ -363,6 +367,17 @@ def part_of(x: Operand, g: Geometry, channels: Pair) -> int:
     step, _ = tile_of(x, g, outer)
     rows = max(0, min(MOST_ROWS, room)) // step * step
     return rows and cdiv(evenly(g.result[0], rows), step) * step
+
+
+def _has_few_taps(x: Operand, g: Geometry, inner: int) -> bool:
+    """Whether sums have so few terms that a product mostly moves its operands.
+
+    Measured with 32 registers: 3 x 3 taps of 3 or 4 channels, 7 x 7 of one. With 5 x 5
+    of 3 products are faster. A GPU has too few programs then.
+    """
+    is_cpu = choose_backend(values=[array_of(x)]).name == "cpu"
+    is_short = inner * g.taps[1] < _VECTOR and inner * size_of(g.taps) <= _FEW_TAPS
+    return is_cpu and is_short and _vectors_of(x)[0] >= 32
 
 
 def tile_of(x: Operand, g: Geometry, outer: int) -> Pair:
