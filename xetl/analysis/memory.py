@@ -132,10 +132,8 @@ def _memory_in(values: Iterable[SSAValue]) -> Iterable[SSAValue]:
             yield value
 
 
-_UNSEEN = frozenset({MemoryEffectKind.READ, MemoryEffectKind.ALLOC})
-"""What nobody notices unless a result is used."""
-
-_UNSEEN_KINDS: dict[type[Operation], bool] = {}
+_READ = frozenset({MemoryEffectKind.READ})
+_READS_ONLY: dict[type[Operation], bool] = {}
 _PURE: dict[type[Operation], bool] = {}
 
 
@@ -165,7 +163,7 @@ def acts(op: Operation) -> bool:
         return not op.results or not _is_removable(op)
     if op.has_trait(IsTerminator):  # `scf.reduce` has regions
         return True
-    return not _is_unseen(op) or bool(operations_in(op, scf.WhileOp))
+    return not _has_reads_only(op) or bool(operations_in(op, scf.WhileOp))
 
 
 def is_second_barrier(op: Operation) -> bool:
@@ -179,18 +177,18 @@ def is_second_barrier(op: Operation) -> bool:
 
 
 def _is_removable(op: Operation) -> bool:
-    return _is_unseen(op) and not op.has_trait(IsTerminator)
+    return _has_reads_only(op) and not op.has_trait(IsTerminator)
 
 
-def _is_unseen(op: Operation) -> bool:
+def _has_reads_only(op: Operation) -> bool:
     """As xDSL says, but the first store inside ``op`` ends it."""
     if op.regions and op.has_trait(RecursiveMemoryEffect):
         bodies = [block for region in op.regions for block in region.blocks]
-        return all(_is_unseen(each) for block in bodies for each in block.ops)
+        return all(_has_reads_only(each) for block in bodies for each in block.ops)
     kind = type(op)
-    known = _UNSEEN_KINDS.get(kind)
+    known = _READS_ONLY.get(kind)
     if known is None:
         effects = get_effects(op)
-        known = effects is not None and {each.kind for each in effects} <= _UNSEEN
-        _UNSEEN_KINDS[kind] = known
+        known = effects is not None and {each.kind for each in effects} <= _READ
+        _READS_ONLY[kind] = known
     return known

@@ -22,7 +22,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import DenseArrayBase, FunctionType, IndexType, ModuleOp, i64
+from xdsl.dialects.builtin import (
+    DenseArrayBase,
+    FunctionType,
+    IndexType,
+    ModuleOp,
+    VectorType,
+    i64,
+)
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -30,8 +37,8 @@ from xetl.analysis.affine import is_defined_outside, multiple_of
 from xetl.analysis.memory import is_dead, is_pure
 from xetl.dialects.base import Index, constant_index, is_memref
 from xetl.dialects.kernel_attributes import PARALLEL, STORED, TEXT
-from xetl.dialects.upstream import arith, func, gpu, scf
-from xetl.dialects.xetile import InitTileOp, LoadTileOp, StoreTileOp
+from xetl.dialects.upstream import arith, func, gpu, memref, scf
+from xetl.dialects.xetile import InitTileOp, LoadTileOp, StoreTileOp, TileType
 from xetl.ir.builder import Builder, Pass, move_before, move_to_end
 from xetl.records import record
 from xetl_cpu.lowering.tiles import may_alias, may_write, tile_root, written_root
@@ -108,7 +115,8 @@ def _spread_trips(programs: scf.ParallelOp, grid: Sequence[SSAValue]) -> None:
     if numbered or any(len([*size.uses]) > 1 for size in grid):
         return
     for op in [*programs.walk(reverse=True)]:
-        if op is not programs and is_dead(op):
+        is_unused = isinstance(op, memref.AllocaOp) and not op.results[0].first_use
+        if is_unused or (op is not programs and is_dead(op)):
             Rewriter.erase_op(op)
     axes, loops = list[_Axis](), list[scf.ForOp]()
     while (loop := _only_loop(programs, loops)) is not None:
@@ -146,8 +154,8 @@ def _only_loop(
     if not isinstance(loop, scf.ForOp) or loop.init_args or not all(map(is_pure, ops)):
         return None
     for op in ops:
-        is_index = all(isinstance(each.type, IndexType) for each in op.results)
-        if is_index and all(is_defined_outside(v, programs) for v in op.operands):
+        large = any(isinstance(v.type, VectorType | TileType) for v in op.results)
+        if not large and all(is_defined_outside(v, programs) for v in op.operands):
             move_before([op], programs)
     known = all(is_defined_outside(bound, programs) for bound in _bounds(loop))
     is_free = PARALLEL in loop.attributes or _is_independent(loop)
