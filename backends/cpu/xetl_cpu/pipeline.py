@@ -140,7 +140,7 @@ def passes(target: str) -> list[ModulePass]:
         # After hoisting: the number of steps must stand before the programs to be
         # known when operands are computed or packed ahead of them.
         _later("compute-operands", _OF_PRODUCTS),
-        _later("raise-to-brgemm", _OF_PRODUCTS),
+        _later("raise-to-brgemm", _OF_PRODUCTS, (target,)),
         _later("hoist-launch-invariants", _OF_PRODUCTS),
         GrowTilesPass(target),
         _later("plan-gemm", _OF_PRODUCTS, (target,)),

@@ -18,7 +18,7 @@ After::
 
 Blocks of an operand that lie one after the other, another matrix in each step, are
 copied to one matrix in the same way (seed 003: A in blocks of 32 x 32, B in pairs of
-rows; Granite Rapids, one thread, busy: 43 GFLOP/s, then 900).
+rows; Granite Rapids, one thread, busy: 43 GFLOP/s, then 1100).
 
 Left alone: operands that depend on more than the counter and one axis of the grid, on
 what the kernel writes or the loop carries, and those that few rows or columns (up to 4)

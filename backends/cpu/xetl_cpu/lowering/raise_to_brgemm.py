@@ -21,15 +21,17 @@ Left alone: element types without a micro-kernel, operands that are computed in 
 loop or may be written there, accumulators that are used between the steps, tiles whose
 offset may be negative, other padding than 0.
 
-Sums of products that a loop carries leave it where they can.
+Sums of products that a loop carries leave it where they can. With AMX, what they are
+added to is added behind, if it was loaded: ``%c = arith.addf (xsmm.brgemm ...), %z``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import copysign
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import AnyFloat, ModuleOp
 from xdsl.ir import BlockArgument, SSAValue
 from xdsl.rewriter import Rewriter
 
@@ -50,7 +52,7 @@ from xetl.ir.builder import Builder, Pass
 from xetl.records import record
 from xetl.transforms.cse import merge_equal
 from xetl.transforms.diagnostics import remark
-from xetl_cpu.dialect import BrgemmTileOp
+from xetl_cpu.dialect import BrgemmTileOp, element_name
 from xetl_cpu.lowering.loops.state import element_of
 from xetl_cpu.lowering.pruning import prune_loop
 from xetl_cpu.lowering.tiles import (
@@ -66,6 +68,8 @@ from xetl_cpu.lowering.tiles import (
     writes_between,
     written_root,
 )
+from xetl_cpu.microkernels.arithmetic import choose_arithmetic
+from xetl_cpu.targets import Target, find_target
 
 
 class NotRaisedError(Exception):
@@ -221,8 +225,11 @@ _ACCUMULATORS = {"f32": "f32", "bf16": "f32", "f16": "f32", "f64": "f64", "i8": 
 """Element types of A and B that have micro-kernels, and what these add up in."""
 
 
+@dataclass(frozen=True)
 class RaiseToBrgemmPass(Pass):
     """See the module docstring."""
+
+    target: str = "host"
 
     def rewrite(self, op: ModuleOp) -> None:
         """Rewrite the module in place."""
@@ -240,6 +247,33 @@ class RaiseToBrgemmPass(Pass):
                 element = element_of(mma.a)
                 text = f"vectors of C: there is no micro-kernel for {element}"
                 remark(mma, "brgemm", text)
+        target = find_target(self.target)
+        for product in operations_in(op, BrgemmTileOp):
+            if _is_of_tiles(product, target) and _is_loaded(product.acc):
+                _add_behind(product)
+
+
+def _is_of_tiles(product: BrgemmTileOp, target: Target) -> bool:
+    how = choose_arithmetic(target, element_name(product.a), product.unsigned)
+    return how.instruction == "amx"
+
+
+def _is_loaded(acc: SSAValue | None) -> bool:
+    """Whether it comes from memory, perhaps cast."""
+    owner = None if acc is None else acc.owner
+    if isinstance(owner, arith.ExtfOp):
+        owner = owner.operands[0].owner
+    return isinstance(owner, LoadTileOp)
+
+
+def _add_behind(product: BrgemmTileOp) -> None:
+    """Tiles start at zero: what is in memory costs least where the sums leave them."""
+    acc, alone = product.acc, product.changed(acc=None)
+    assert acc is not None
+    is_float = isinstance(element_of(acc), AnyFloat)
+    Builder.before(product).add(alone)
+    kind = arith.AddfOp if is_float else arith.AddiOp
+    Rewriter.replace_op(product, kind(alone.result, acc, location=product.location))
 
 
 def _has_micro_kernel(mma: TileMmaOp) -> bool:
