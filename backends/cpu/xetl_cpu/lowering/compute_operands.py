@@ -17,8 +17,8 @@ After::
     scf.parallel (%x, %y) { ... %b = xetile.load_tile %ahead at [%k, %y * 64] ... }
 
 Blocks of an operand that lie one after the other, another matrix in each step, are
-copied to one matrix in the same way (seed 003: A in blocks of 32 x 32, B in pairs of
-rows; Granite Rapids, one thread, busy: 43 GFLOP/s, then 1100).
+copied to one matrix in the same way if they are few and short (seed 003: A in blocks of
+32 x 32, B in pairs of rows; Granite Rapids, one thread, busy: 43 GFLOP/s, then 1050).
 
 Left alone: operands that depend on more than the counter and one axis of the grid, on
 what the kernel writes or the loop carries, and those that few rows or columns (up to 4)
@@ -46,7 +46,7 @@ from xetl.records import record
 from xetl.transforms.diagnostics import remark
 from xetl_cpu.lowering.loops.state import reinterpret
 from xetl_cpu.lowering.packing.panels import reserve_first
-from xetl_cpu.lowering.packing.plans import copier, is_shared, is_written
+from xetl_cpu.lowering.packing.plans import copier, few_trips, is_shared, is_written
 from xetl_cpu.lowering.pruning import prune_loop
 from xetl_cpu.lowering.tiles import origin, sources_of, tile_like
 from xetl_cpu.microkernels.blocking import SKINNY_ROWS
@@ -101,20 +101,22 @@ def _in_loop(loop: scf.ForOp, programs: scf.ParallelOp) -> bool:
         return False
     _count_tiles(loop)
     found = [operand for operand in operands if _is_worth_it(operand, programs)]
-    # Blocks are copied only if the loop goes then, and what multiplies them is short.
-    here = {id(one.value) for one in operands if _is_loaded(one.value, loop)}
-    ready = here | {id(one.value) for one in found}
-    found = [
-        one
-        for one in found
-        if not _is_block(one.value)
-        or (one.depth <= _BLOCK and {*map(id, one.mma.operands[:2])} <= ready)
-    ]
+    if not _blocks_pay(operands, found, loop):
+        found = [one for one in found if _tile_of(one.value) is None]
     for operand in found:
         _compute_ahead(operand, programs)
     if found:
         prune_loop(loop)
     return bool(found)
+
+
+def _blocks_pay(
+    operands: Sequence[_Computed], found: Sequence[_Computed], loop: scf.ForOp
+) -> bool:
+    """Whether blocks that are only loaded are few and short, and the loop goes then."""
+    goes = all(one in found or _is_loaded(one.value, loop) for one in operands)
+    is_few = few_trips(loop.body.block.args[0]) is not None
+    return goes and is_few and all(one.depth <= _BLOCK for one in operands)
 
 
 def _count_tiles(loop: scf.ForOp) -> None:
@@ -202,11 +204,6 @@ def _tile_of(value: SSAValue) -> SSAValue | None:
     if isinstance(owner, xetile.TileTransposeOp):
         owner = owner.source.owner
     return owner.tile if isinstance(owner, xetile.LoadTileOp) else None
-
-
-def _is_block(value: SSAValue) -> bool:
-    """Whether it is only loaded."""
-    return _tile_of(value) is not None
 
 
 def _is_loaded(value: SSAValue, loop: scf.ForOp) -> bool:

@@ -169,7 +169,7 @@ class Plan:
 
     def trips(self) -> int | None:
         """How many matrices the loop goes through that chooses them, if one does."""
-        return None if self.batch is None else _few_trips(self.batch)
+        return None if self.batch is None else few_trips(self.batch)
 
     def is_of_program(self, loop: scf.ParallelOp) -> bool:
         """Whether a program needs one tile; else it has a loop over tiles."""
@@ -196,7 +196,7 @@ _TRIPS = 64
 """At most, of a loop that chooses matrices: it might choose one again and again."""
 
 
-def _few_trips(counter: BlockArgument) -> int | None:
+def few_trips(counter: BlockArgument) -> int | None:
     """Trips of the loop that counts 0, 1, 2, ..., if they are known and few."""
     serial = counter.block.parent_op()
     if not isinstance(serial, scf.ForOp):
@@ -405,7 +405,7 @@ def _batch(
     """
     sources = counters_of(values, loop)
     if sources is None or not all(
-        one.block is loop.body.block or _few_trips(one) for one in sources
+        one.block is loop.body.block or few_trips(one) for one in sources
     ):
         raise NotPackedError("where it starts differs from step to step")
     if len(sources) > 1 or sources & taken:
