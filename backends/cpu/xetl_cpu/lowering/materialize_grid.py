@@ -154,8 +154,10 @@ def _only_loop(
     if not isinstance(loop, scf.ForOp) or loop.init_args or not all(map(is_pure, ops)):
         return None
     for op in ops:
-        large = any(isinstance(v.type, VectorType | TileType) for v in op.results)
-        if not large and all(is_defined_outside(v, programs) for v in op.operands):
+        # Vectors cost memory to carry; numbers of subgroups are a program's own.
+        stays = any(isinstance(v.type, VectorType | TileType) for v in op.results)
+        stays = stays or op.name.startswith("gpu.")
+        if not stays and all(is_defined_outside(v, programs) for v in op.operands):
             move_before([op], programs)
     known = all(is_defined_outside(bound, programs) for bound in _bounds(loop))
     is_free = PARALLEL in loop.attributes or _is_independent(loop)

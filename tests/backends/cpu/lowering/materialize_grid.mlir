@@ -86,6 +86,28 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // The number of a subgroup stays in the program.
+  // CHECK-LABEL: func.func @numbered
+  // CHECK:       scf.parallel {{.*}} to (%{{.*}}, %{{.*}}, %{{.*}})
+  // CHECK:       gpu.subgroup_id
+  // CHECK-NOT:   scf.for
+  // CHECK:       xetile.store_tile
+  gpu.func @numbered(%C: memref<256x256xf32>) kernel attributes {xetile.text} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c8 = arith.constant 8 : index
+    %c32 = arith.constant 32 : index
+    %s = gpu.subgroup_id : index
+    %col = arith.muli %s, %c8 : index
+    %v = arith.constant dense<1.0> : vector<8x8xf32>
+    scf.for %i = %c0 to %c32 step %c1 {
+      %row = arith.muli %i, %c8 : index
+      %t = xetile.init_tile %C[%row, %col] : memref<256x256xf32> -> !xetile.tile<8x8xf32>
+      xetile.store_tile %v, %t : vector<8x8xf32>, !xetile.tile<8x8xf32>
+    }
+    gpu.return
+  }
+
   // CHECK-LABEL: func.func @overlapping
   // CHECK:       scf.for
   gpu.func @overlapping(%C: memref<256x256xf32>) kernel attributes {xetile.text} {
