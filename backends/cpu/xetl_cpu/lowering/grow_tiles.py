@@ -75,10 +75,9 @@ from xetl.records import record
 from xetl.transforms.diagnostics import remark
 from xetl_cpu.dialect import BrgemmTileOp, ThreadCountOp, element_name
 from xetl_cpu.lowering.slices import Slices, shape_of, spread
-from xetl_cpu.lowering.tiles import is_non_negative, way_to_store
+from xetl_cpu.lowering.tiles import is_non_negative, on_tiles, way_to_store
 from xetl_cpu.lowering.trips import Place, go_in_trips, may_go_in_trips
 from xetl_cpu.machine import PAGE
-from xetl_cpu.microkernels.arithmetic import Arithmetic, choose_arithmetic
 from xetl_cpu.microkernels.blocking import AMX_TILE, LOW_ROWS, SKINNY_ROWS
 from xetl_cpu.targets import INLINE, Target, find_target
 
@@ -249,23 +248,17 @@ def _task(slices: Slices, dim: int, target: Target, may_go: bool) -> _Task:
     elements = sum(prod(shape_of(each.result.type)) for each in products)
     fitting = target.machine.l2.size // 4 // _SUM_BYTES // elements
     rows = min(each.shape()[0] for each in products)
-    on_tiles = all(_on_tiles(each, target) for each in products)
+    by_amx = all(on_tiles(each, target) for each in products)
     piece = max(1, min(fitting // max(1, _ROWS // rows), task.most))
     is_whole = piece * slices.extent % _STRIP == 0
-    if dim == -1 and may_go and on_tiles and rows > AMX_TILE and is_whole:
+    if dim == -1 and may_go and by_amx and rows > AMX_TILE and is_whole:
         return task._replace(piece=piece)
     return task._replace(most=min(task.most, fitting))
 
 
-def _on_tiles(product: BrgemmTileOp, target: Target) -> Arithmetic | None:
-    """How AMX computes it, if it does."""
-    how = choose_arithmetic(target, element_name(product.a), product.unsigned)
-    return how if how.instruction == "amx" else None
-
-
 def _low_rows(product: BrgemmTileOp, target: Target) -> int:
     """Of a program that has its own kind of plan, at most; with AMX one tile."""
-    return LOW_ROWS if _on_tiles(product, target) is None else AMX_TILE
+    return LOW_ROWS if on_tiles(product, target) is None else AMX_TILE
 
 
 def _of_rows(product: BrgemmTileOp, target: Target) -> _Task:
@@ -274,7 +267,7 @@ def _of_rows(product: BrgemmTileOp, target: Target) -> _Task:
     if m <= _low_rows(product, target) or not isinstance(type_, TileType):
         return _Task(1, 1)
     is_long = n * byte_width(type_.element_type) >= _PIECE
-    tasks = _TASKS if _on_tiles(product, target) is None else _TILE_TASKS
+    tasks = _TASKS if on_tiles(product, target) is None else _TILE_TASKS
     return _Task(_ROWS // m if is_long else 1, tasks)
 
 
@@ -309,7 +302,7 @@ def _columns_on_tiles(product: BrgemmTileOp, target: Target) -> int:
     GFLOP/s).  But no wider than a page, for which few rows wait: memory gives pages
     faster than pieces (16 x 4096 x 4096: 1.4 as fast).
     """
-    how, (m, _, _) = _on_tiles(product, target), product.shape()
+    how, (m, _, _) = on_tiles(product, target), product.shape()
     if how is None:
         return 0
     rows = m if m <= AMX_TILE else _ROWS

@@ -52,7 +52,7 @@ from xetl.ir.builder import Builder, Pass
 from xetl.records import record
 from xetl.transforms.cse import merge_equal
 from xetl.transforms.diagnostics import remark
-from xetl_cpu.dialect import BrgemmTileOp, element_name
+from xetl_cpu.dialect import BrgemmTileOp
 from xetl_cpu.lowering.loops.state import element_of
 from xetl_cpu.lowering.pruning import prune_loop
 from xetl_cpu.lowering.tiles import (
@@ -62,14 +62,14 @@ from xetl_cpu.lowering.tiles import (
     loads_zero_padded,
     may_alias,
     may_write,
+    on_tiles,
     only_reader,
     tile_like,
     tile_root,
     writes_between,
     written_root,
 )
-from xetl_cpu.microkernels.arithmetic import choose_arithmetic
-from xetl_cpu.targets import Target, find_target
+from xetl_cpu.targets import find_target
 
 
 class NotRaisedError(Exception):
@@ -249,13 +249,8 @@ class RaiseToBrgemmPass(Pass):
                 remark(mma, "brgemm", text)
         target = find_target(self.target)
         for product in operations_in(op, BrgemmTileOp):
-            if _is_of_tiles(product, target) and _is_loaded(product.acc):
+            if on_tiles(product, target) and _is_loaded(product.acc):
                 _add_behind(product)
-
-
-def _is_of_tiles(product: BrgemmTileOp, target: Target) -> bool:
-    how = choose_arithmetic(target, element_name(product.a), product.unsigned)
-    return how.instruction == "amx"
 
 
 def _is_loaded(acc: SSAValue | None) -> bool:

@@ -35,7 +35,10 @@ from xetl_cpu.dialect import (
     ConstantMemoryOp,
     FibersOp,
     ViewAddressOp,
+    element_name,
 )
+from xetl_cpu.microkernels.arithmetic import Arithmetic, choose_arithmetic
+from xetl_cpu.targets import Target
 
 PIECES = "xetl.pieces"
 """Of a loop: a task does its columns so many at a time (`trips.py`)."""
@@ -170,6 +173,12 @@ def piece_along_n(op: BrgemmTileOp) -> SSAValue | None:
     counter = loop.body.block.args[0]
     is_sum = isinstance(total, arith.AddiOp) and total.rhs is counter
     return counter if is_sum and PIECES in loop.attributes else None
+
+
+def on_tiles(product: BrgemmTileOp, target: Target) -> Arithmetic | None:
+    """How AMX computes a product, if it does."""
+    how = choose_arithmetic(target, element_name(product.a), product.unsigned)
+    return how if how.instruction == "amx" else None
 
 
 def is_streamable(tile: SSAValue) -> bool:
