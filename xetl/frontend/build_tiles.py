@@ -18,7 +18,7 @@ from xetl.errors import CompileError, TileMapError
 from xetl.frontend import gathers, types
 from xetl.frontend.arguments import Arg, Call, builds, wrong_kind
 from xetl.frontend.arrays import Base, matrix_base
-from xetl.frontend.casts import to_int
+from xetl.frontend.casts import to_int, whole
 from xetl.frontend.context import FirstMap
 from xetl.language.dtypes import DType
 from xetl.language.maps import SgMap, WgMap, XeMap, check_wg_map
@@ -204,6 +204,9 @@ def _address_base(call: Call) -> Base:
         arith.IndexCastOp(to_int(call.ctx, call.value("base")), types.I64)
     )
     unit = 0 if strides[0] == 1 and strides[1] != 1 else 1
+    if isinstance(strides[unit], int) and strides[unit] != 1:
+        problem = "a tile at an address needs a stride of 1"
+        raise call.error("X0503", problem, "base_strides")
     return Base(address, sizes, strides, unit)
 
 
@@ -224,7 +227,9 @@ def _listed(value: types.Value) -> list[types.Value]:
 
 def _extent(call: Call, value: types.Value, name: str, number: int) -> types.Extent:
     if types.is_scalar(value) and types.scalar_kind(value) == "int":
-        return value.ssa if isinstance(value, types.Scalar) else int(value)
+        return (
+            value.ssa if isinstance(value, types.Scalar) else whole(value, wraps=False)
+        )
     node = call.args[name].node
     if isinstance(node, ast.Tuple | ast.List) and number < len(node.elts):
         node = node.elts[number]

@@ -9,7 +9,7 @@ from typing import Any
 from xetl.dialects.upstream import math
 from xetl.frontend import arithmetic
 from xetl.frontend.arguments import Arg, Given, check_readable, wrong_kind
-from xetl.frontend.casts import absolute, to_float, to_int
+from xetl.frontend.casts import absolute, to_float, to_int, whole
 from xetl.frontend.context import Context
 from xetl.frontend.operators import (
     ADD,
@@ -68,6 +68,8 @@ def _range(ctx: Context, given: Given, node: ast.Call) -> Value:
         problem = "the step of `range` is 0"
         help_ = "a loop needs a step that is not 0"
         raise ctx.error("X0604", problem, given.positional[2].node, help=help_)
+    if isinstance(step, int):
+        step = whole(step, wraps=False)
     return Range(start, stop, step)
 
 
@@ -129,7 +131,7 @@ def _scalar_cast(kind: type[int] | type[float] | type[bool]) -> BuiltinHandler:
         _check_count(ctx, kind.__name__, given, 1)
         arg = given.positional[0]
         if is_number(arg.value) or isinstance(arg.value, str):
-            return kind(arg.value)
+            return _on_constants(kind)(ctx, given, node)
         if not isinstance(arg.value, Scalar):
             raise wrong_kind(ctx, f"the argument of `{kind.__name__}`", "a number", arg)
         if kind is bool:

@@ -47,7 +47,25 @@ def transpose_vector(ctx: Context, value: Vector) -> Vector:
 
 def index_constant(ctx: Context, value: int) -> SSAValue:
     """An index constant."""
-    return ctx.emit(arith.ConstantOp.index(value))
+    return ctx.emit(arith.ConstantOp.index(whole(value)))
+
+
+def whole(value: Value, wraps: bool = True) -> int:
+    """A number known when compiling, as a signed integer of 64 bits.
+
+    Args:
+        value: floats are truncated.
+        wraps: whether numbers that u64 holds have the same bits; sizes do not.
+
+    Raises:
+        OverflowError: no such integer; the front end says where (X0317).
+    """
+    if value != value:
+        raise OverflowError("nan is no integer")
+    number, most = int(value), 1 << 63
+    if not -most - wraps < number < most << wraps:
+        raise OverflowError(f"an integer of {number.bit_length()} bits")
+    return number - (most << 1) if number >= most else number
 
 
 def runtime(ctx: Context, value: Value) -> Scalar:
@@ -75,7 +93,7 @@ def to_float(ctx: Context, value: Value) -> SSAValue:
 def to_int(ctx: Context, value: Value) -> SSAValue:
     """An int or condition of either time, as index; floats are truncated."""
     if not isinstance(value, Scalar):
-        return index_constant(ctx, int(value))
+        return index_constant(ctx, whole(value))
     if value.kind == "int":
         return value.ssa
     if value.kind == "bool":
@@ -111,7 +129,7 @@ def rounded(value: Value, dtype: DType) -> Value:
         with np.errstate(over="ignore"):
             return float(dtype.numpy.type(value))
     bits = 64 if dtype.name == "index" else dtype.bits
-    low = int(value) & ((1 << bits) - 1)
+    low = whole(value) & ((1 << bits) - 1)
     return low - (1 << bits) if dtype.kind == "i" and low >> (bits - 1) else low
 
 
@@ -126,7 +144,7 @@ def constant(value: Value, dtype: DType, type_: Attribute) -> Attribute:
         # Rounded by NumPy, since packing a float that is too large fails.
         with np.errstate(over="ignore"):
             return make_splat(float(dtype.numpy.type(value)), type_)
-    return make_splat(int(value), type_)
+    return make_splat(whole(value), type_)
 
 
 def from_element(ctx: Context, element: SSAValue, dtype: DType) -> Scalar:

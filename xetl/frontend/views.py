@@ -15,7 +15,7 @@ from xetl.dialects.base import Index
 from xetl.dialects.upstream import arith
 from xetl.frontend.arguments import Arg, Call, wrong_kind
 from xetl.frontend.arrays import check_count, index_array
-from xetl.frontend.casts import to_int
+from xetl.frontend.casts import to_int, whole
 from xetl.frontend.context import Context
 from xetl.frontend.expressions import argument
 from xetl.frontend.types import Array, Extent, Value, describe, is_scalar, scalar_kind
@@ -62,7 +62,7 @@ def _step(ctx: Context, item: ast.Slice) -> int:
         return 1
     step = ctx.evaluate(item.step)
     if isinstance(step, int) and step != 0:
-        return step
+        return whole(step, wraps=False)
     problem = "the step of a slice is a number known when compiling, and not 0"
     raise ctx.error("X0305", problem, item.step, label=f"is {describe(step)}")
 
@@ -77,7 +77,7 @@ def _bound(ctx: Context, node: ast.expr | None) -> Index | None:
         raise ctx.error(
             "X0305", problem, node, label=f"is {describe(value)}", help=help_
         )
-    return value if isinstance(value, int) else to_int(ctx, value)
+    return whole(value, wraps=False) if isinstance(value, int) else to_int(ctx, value)
 
 
 def _part(
@@ -162,7 +162,7 @@ def _size(call: Call, arg: Arg) -> Index:
         raise call.error("X0203", f"an extent cannot be {size}", help="-1 is the rest")
     if not is_scalar(size) or scalar_kind(size) != "int":
         raise wrong_kind(call.ctx, "an extent", "an int", arg)
-    return size if isinstance(size, int) else to_int(call.ctx, size)
+    return whole(size, wraps=False) if isinstance(size, int) else to_int(call.ctx, size)
 
 
 def _row_by_row(build: Builder, array: Array) -> tuple[Index, list[SSAValue]]:

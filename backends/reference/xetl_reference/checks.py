@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from xdsl.ir import Operation, SSAValue
 
+from xetl.dialects import xetile
 from xetl.dialects.upstream.arith import SelectOp
 from xetl_reference import findings
 from xetl_reference.findings import line_of
@@ -255,7 +256,8 @@ def _comparisons(op: Any) -> list[Operation]:
     None, if the array has one dimension, or the tile was not made right here.
     """
     made = op.tile.owner
-    chosen = made.indices.owner if made.name == "xetile.init_tile" else None
+    indices = made.indices if isinstance(made, xetile.InitTileOp) else None
+    chosen = None if indices is None else indices.owner
     if not isinstance(chosen, SelectOp):
         return []
     found: dict[int, Operation] = {}

@@ -290,6 +290,24 @@ def test_an_index_of_a_gather():
     assert out.sum() == 20
 
 
+@xetile.kernel
+def gathers(X, OUT, steps, N: constexpr = 4):
+    tile = xetile.init_tile(X, xetile.arange(N))
+    total = xetile.zeros((N,))
+    for _ in range(steps):
+        total = total + xetile.load_gather(tile)
+        tile = xetile.update_tile_offset(tile, xetile.full((N,), N, xetile.i32))
+    xetile.store_tile(total, xetile.init_tile(OUT, [0], (N,)))
+
+
+def test_an_index_of_a_tile_that_a_loop_carries():
+    x, out = np.ones(20, np.float32), np.zeros(4, np.float32)
+    error = finding(gathers, x, out, 6, grid=1)
+    assert (error.code, error.line) == ("X0821", line_with(gathers, "load_gather"))
+    gathers.interpret(x, out, 5, grid=1)
+    assert out.tolist() == [5.0] * 4
+
+
 @pytest.mark.parametrize("operation", ["store", "atomic"])
 def test_an_index_of_a_scatter(operation):
     @xetile.kernel

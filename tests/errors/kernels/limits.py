@@ -128,3 +128,47 @@ def pong(v):
 
 def wrong_recursion_of_two(X: "f32 2"):
     ping(xetile.zeros((4,), f32))
+
+
+def wrong_offset(X: "f32 2"):
+    # CHECK: = note: an integer of 100 bits, where a number of the run has 64
+    t = xetile.init_tile(X, [10**30, 0], (4, 4))  # ERROR: X0317 a constant is too large for a number of the run
+    xetile.store_tile(xetile.zeros((4, 4)), t)
+
+
+def wrong_sum(X: "f32 2"):
+    n = xetile.program_id(0) + 2**64  # ERROR: X0317 a constant is too large for a number of the run
+    X[n, 0] = 1.0
+
+
+def wrong_slice(X: "f32 2"):
+    X[2**64:, :][0, 0] = 1.0  # ERROR: X0317 a constant is too large for a number of the run
+
+
+def wrong_step(X: "f32 2"):
+    for i in range(0, 4, 2**63):  # ERROR: X0317 a constant is too large for a number of the run
+        X[i, 0] = 1.0
+
+
+def wrong_unrolling(X: "f32 2"):
+    for _ in xetile.static_range(10**30):  # ERROR: X0317 a constant is too large for a number of the run
+        X[0, 0] = 1.0
+
+
+def wrong_integer(X: "f32 2"):
+    n = xetile.i64(math.nan)  # ERROR: X0317 a constant is too large for a number of the run
+    X[n, 0] = 1.0
+
+
+def wrong_number(X: "f32 2"):
+    X[0, 0] = xetile.f64(10**400)  # ERROR: X0317 a constant is too large for a number of the run
+
+
+def wrong_float(X: "f32 2"):
+    X[0, 0] = float("x")  # ERROR: X0307 `float` failed: could not convert string to float: 'x'
+
+
+def wrong_strides(P: "i64", n: "i64"):
+    # CARET: base_strides=[n, 0]
+    tile = xetile.init_tile(P, [0, 0], (4, 4), dtype=f32, base_shape=[n, n], base_strides=[n, 0])  # ERROR: X0503 a tile at an address needs a stride of 1
+    xetile.store_tile(xetile.zeros((4, 4)), tile)
