@@ -5,6 +5,7 @@ Parts, in GFLOP/s unless stated; whatever is packed or converted is inside the t
 * products   kernels of the language with tiles of 256 and of 64, and xetl.ops.matmul.
 * installed  the same against torch as it is installed, which MKL slows down on AMD.
 * prepacked  the same where B is constant (`xetl.ops.prepack`).
+* odd-lines  both, with rows of all matrices an odd number of cache lines apart.
 * tiles      kernels with tiles of 32 to 512: what the user chooses should not matter.
 * epilogue   a bias and an exact GELU fused to the product, against the plain product.
 * calls      our own micro-kernels against calls of libxsmm in their place.
@@ -23,6 +24,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import gemm_compile
@@ -43,6 +45,7 @@ PEERS = [
     Contestant("onednn", "library_torch:linear"),
 ]
 TILED = [f"tiles_{extent}" for extent in (32, 64, 128, 256, 512)]
+ODD_LINES = {"BENCH_ODD_LINES": "1"}
 PEAK = Contestant("peak", "library_peak:gemm")
 
 
@@ -62,6 +65,12 @@ CONTESTS = {
         [Contestant("torch", "library_torch:gemm", {"LD_PRELOAD": ""})],
     ),
     "prepacked": Contest("GFLOP/s", of("gemm_prepacked", "matmul_prepacked"), (), PEAK),
+    "odd-lines": Contest(
+        "GFLOP/s",
+        of("gemm", "matmul", "gemm_prepacked", "matmul_prepacked", **ODD_LINES),
+        [replace(peer, variables=ODD_LINES) for peer in PEERS[:2]],
+        PEAK,
+    ),
     "tiles": Contest("GFLOP/s", of(*TILED), (), PEAK),
     "epilogue": Contest(
         "GFLOP/s", of("gemm_gelu", "matmul_gelu"), of("gemm", "matmul")
@@ -81,6 +90,7 @@ CASES = {
     },
     "installed": {"f32": SQUARE},
     "prepacked": {t: [*SQUARE[:4], SKINNY[0]] for t in ("f32", "bf16")},
+    "odd-lines": {t: [*SQUARE[:1], *SQUARE[2:]] for t in ("f32", "bf16", "i8")},
     "tiles": {t: [SQUARE[2]] for t in ("f32", "bf16")},
     "epilogue": {t: SQUARE[2:4] for t in ("f32", "bf16")},
     "calls": {t: SQUARE[:4] for t in ("f32", "bf16")},

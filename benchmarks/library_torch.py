@@ -2,7 +2,14 @@
 
 import torch
 from harness import Job
-from operands import attention_flops, extents, flops, normal_heads, normal_matrices
+from operands import (
+    attention_flops,
+    extents,
+    flops,
+    normal_heads,
+    normal_matrices,
+    row_distance,
+)
 
 DTYPES = {
     "f32": torch.float32,
@@ -19,7 +26,7 @@ def gemm(dtype: str, shape: str) -> Job | None:
     """
     a, b = _operands(dtype, shape)
     m, _, n = extents(shape)
-    c = torch.empty(m, n, dtype=torch.int32 if dtype == "i8" else a.dtype)
+    c = _empty(m, n, torch.int32 if dtype == "i8" else a.dtype)
     if dtype == "i8":
         calls = [lambda: torch._int_mm(a, b, out=c)]
     elif dtype == "f16":
@@ -42,8 +49,14 @@ def linear(dtype: str, shape: str) -> Job | None:
 
 def _operands(dtype: str, shape: str) -> list[torch.Tensor]:
     return [
-        torch.from_numpy(x).to(DTYPES[dtype]) for x in normal_matrices(dtype, shape)
+        _empty(*x.shape, DTYPES[dtype]).copy_(torch.from_numpy(x))
+        for x in normal_matrices(dtype, shape)
     ]
+
+
+def _empty(rows: int, columns: int, dtype: torch.dtype) -> torch.Tensor:
+    distance = row_distance(columns, dtype.itemsize)
+    return torch.empty(rows, distance, dtype=dtype)[:, :columns]
 
 
 def attention(dtype: str, length: int, dim: int, causal: bool) -> Job:
