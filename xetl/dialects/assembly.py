@@ -74,12 +74,10 @@ class Indices(CustomDirective):
     values: VariadicOperandVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Parse the list; an absent one is empty."""
         square = parser.Delimiter.SQUARE
         self.values.set(state, parse_optional_operands(parser, square))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Print the list."""
         with printer.in_square_brackets():
             printer.print_list(self.values.get(op), printer.print_ssa_value)
         state.should_emit_space, state.last_was_punctuation = True, False
@@ -93,7 +91,6 @@ class DynamicIndexList(CustomDirective):
     static: AttributeVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Parse the list."""
         values, static = parse_indices(parser)
         self.values.set(state, values)
         self.static.set(state, static)
@@ -110,7 +107,6 @@ class DynamicIndexList(CustomDirective):
         self.values.set(state, ())
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Print the list."""
         state.print_whitespace(printer)
         static = self.static.get(op)
         assert static is not None
@@ -168,7 +164,6 @@ class Enumerated(CustomDirective):
     number: AttributeVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Parse the word."""
         position = parser.pos
         word, known = parser.parse_identifier(), _words(state.op_type)
         if word not in known:
@@ -177,7 +172,6 @@ class Enumerated(CustomDirective):
         self.number.set(state, IntegerAttr(known.index(word), i64))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Print the word."""
         state.print_whitespace(printer)
         number = self.number.get(op)
         assert isinstance(number, IntegerAttr)
@@ -223,7 +217,6 @@ class _Dictionary(FormatDirective):
     apart: bool
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Parse the dictionaries."""
         if self.with_keyword and not parser.parse_optional_keyword("attributes"):
             return
         properties, attributes = parse_attributes(parser, state.op_type)
@@ -232,7 +225,6 @@ class _Dictionary(FormatDirective):
         state.attributes |= attributes
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Print one dictionary."""
         defaults = _defaults_of(op)
         if defaults:
             shown = {k: v for k, v in op.properties.items() if defaults.get(k) != v}
@@ -273,7 +265,6 @@ class _PropertyDictionary(FormatDirective):
         """Leave it to ``attr-dict``."""
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Print properties that have no text of their own."""
         shown = {k: v for k, v in op.properties.items() if k not in self.hidden}
         if shown:
             printer.print_string(" ")
@@ -288,7 +279,6 @@ class _TypeList(FormatDirective):
     operands: tuple[OperandDirective, ...]
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Parse as many types as there are values."""
         none = parser.Delimiter.NONE
         found = parser.parse_comma_separated_list(none, parser.parse_type)
         counts = [len(state.operands[_index(each)] or ()) for each in self.operands]
@@ -300,7 +290,6 @@ class _TypeList(FormatDirective):
             each.set_types(state, list(islice(rest, count)))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Print the types."""
         state.print_whitespace(printer)
         types = [type_ for each in self.operands for type_ in each.get_types(op)]
         printer.print_list(types, printer.print_attribute)

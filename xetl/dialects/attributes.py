@@ -124,7 +124,6 @@ class WordAttr(ParametrizedAttribute):
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
-        """Parse the word."""
         if not cls.IS_IN_BRACKETS:
             return cls.parse_word(parser).parameters
         with parser.in_angle_brackets():
@@ -140,12 +139,10 @@ class WordAttr(ParametrizedAttribute):
         return cls(word)
 
     def print_parameters(self, printer: Printer) -> None:
-        """Print the word."""
         text = f"<{self.word}>" if self.IS_IN_BRACKETS else self.word
         printer.print_string(text)
 
     def verify(self) -> None:
-        """Check that there is such a word."""
         check(self.word in self.WORDS, self._problem_with(self.word))
 
     @classmethod
@@ -227,7 +224,6 @@ class StructAttr(ParametrizedAttribute):
         return {n: ABSENT if f.default is None else f.default for n, f in fields}
 
     def print_parameters(self, printer: Printer) -> None:
-        """Print ``<name = value, ...>``."""
         given = dict(zip(self.FIELDS, self.parameters))
         usual = self.defaults(given)
 
@@ -284,7 +280,6 @@ class ShapedType(ParametrizedAttribute, TypeAttribute):
         return parts
 
     def print_parameters(self, printer: Printer) -> None:
-        """Print ``<8x16xf16, ...>``, without what has its default."""
         usual = self.arrange([])
         others = [p for p, u in zip(self.parameters[2:], usual) if p != u]
         with printer.in_angle_brackets():

@@ -223,5 +223,4 @@ class CombiningKindAttr(ParametrizedAttribute):
         return cls(name).parameters
 
     def print_parameters(self, printer: Printer) -> None:
-        """Print ``<add>``."""
         printer.print_string(f"<{self.kind}>")

@@ -51,7 +51,6 @@ class Like(irdl.AttrConstraint[AttributeCovT]):
     def verify(
         self, attr: Attribute, constraint_context: irdl.VerificationContext
     ) -> None:
-        """Check the base."""
         self.base.verify(attr, constraint_context)
 
     def mapping_type_vars(

@@ -114,7 +114,6 @@ class DispatchOp(XetlOp, traits=[Pure()]):
         return tuple(one.data for one in found)
 
     def verify_(self) -> None:
-        """Check that there are as many numbers as names, and all names are known."""
         found = len(self.size_list())
         wanted = f"{len(SIZES)} numbers ({', '.join(SIZES)})"
         check(found == len(SIZES), "`{}` takes {}, found {}", self.name, wanted, found)
@@ -146,7 +145,6 @@ class BrgemmOp(XetlOp, name="xsmm.brgemm", traits=READS_AND_WRITES):
     )
 
     def verify_(self) -> None:
-        """Check the name of the type."""
         _check_name("data_type", self.data_type.data, DATA_TYPES)
 
 

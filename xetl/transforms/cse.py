@@ -80,6 +80,5 @@ class CSEPass(Pass):
     """See the module docstring."""
 
     def rewrite(self, op: ModuleOp) -> None:
-        """Merge equal operations of the module, in place."""
         for block in op.body.blocks:
             merge_equal(block)

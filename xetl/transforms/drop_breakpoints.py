@@ -25,7 +25,6 @@ class DropBreakpointsPass(Pass):
     """See the module."""
 
     def rewrite(self, op: ModuleOp) -> None:
-        """Run on a module."""
         found = operations_in(op, BreakpointOp, AssertOp)
         for each in found:
             if isinstance(each, BreakpointOp):

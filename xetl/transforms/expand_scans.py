@@ -41,7 +41,6 @@ class ExpandScansPass(Pass):
     elementwise: bool = True
 
     def rewrite(self, op: ModuleOp) -> None:
-        """Rewrite ``op`` in place."""
         for each in operations_in(op, xetile.TileAssociativeScanOp):
             if self.elementwise or not each.is_elementwise():
                 alone = each.shape[each.dim] == 1

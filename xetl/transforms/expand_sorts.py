@@ -31,7 +31,6 @@ class ExpandSortsPass(Pass):
     """See the module docstring."""
 
     def rewrite(self, op: ModuleOp) -> None:
-        """Rewrite ``op`` in place."""
         for each in operations_in(op, xetile.TileSortOp):
             alone = each.source_type.get_shape()[each.dim] == 1
             found = each.source if alone else _Network(each).sorted()

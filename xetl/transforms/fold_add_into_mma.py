@@ -26,7 +26,6 @@ class FoldAddIntoMmaPass(Pass):
     """See the module docstring."""
 
     def rewrite(self, op: ModuleOp) -> None:
-        """Rewrite ``op`` in place."""
         for add in operations_in(op, arith.AddfOp, arith.AddiOp):
             _fold(add)
 

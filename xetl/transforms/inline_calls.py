@@ -31,7 +31,6 @@ class InlineCallsPass(Pass):
     """See the module docstring."""
 
     def rewrite(self, op: ModuleOp) -> None:
-        """Rewrite ``op`` in place."""
         for holder in operations_in(op, ModuleOp, gpu.ModuleOp):
             functions = _functions_of(holder)
             called = {name for f in functions.values() for name in _callees(f)}

@@ -196,7 +196,6 @@ class NormalizeTilesPass(Pass):
     """See the module."""
 
     def rewrite(self, op: ModuleOp) -> None:
-        """Rewrite the kernels of a module in place."""
         kernels = operations_in(op, gpu.FuncOp, func.FuncOp)
         for kernel in kernels:
             if kernel.attributes.get(LEVEL) != StringAttr(SUBGROUP):

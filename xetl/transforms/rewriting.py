@@ -31,7 +31,6 @@ class _ByRules(RewritePattern):
         self._rules = rules
 
     def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter, /) -> None:
-        """Replace ``op`` if there is a rule for it."""
         rule = self._rules.get(type(op))
         if rule is None:
             return

@@ -35,7 +35,6 @@ class UnblockValuesPass(Pass):
     """See the module docstring."""
 
     def rewrite(self, op: ModuleOp) -> None:
-        """Rewrite the module in place."""
         unblock(op, unblocked_tile)
 
 

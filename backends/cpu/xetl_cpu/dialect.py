@@ -243,7 +243,6 @@ class BrgemmTileOp(XetlOp, name="xsmm.brgemm.tile"):
                 )
 
     def verify_(self) -> None:
-        """Check that a and b are of one element type and agree in k."""
         m, n, k = self.shape()
         b = operand_shape(self.b)
         expected = (n, k) if self.trans_b is not None else (k, n)
@@ -398,7 +397,6 @@ class BlockGemmOp(BlockOp, name="xsmm.block_gemm"):
         return (self.next_b, self.next_k, self.next_n, self.is_packing)
 
     def verify_(self) -> None:
-        """Check that an output and what is packed next are given whole."""
         if len({value is None for value in self._output}) > 1:
             raise VerifyException("out, out_row, out_col, cols, is_wanted: all or none")
         if len({value is None for value in self._later}) > 1:

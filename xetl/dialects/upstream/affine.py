@@ -66,7 +66,6 @@ class _AffineOp(XetlOp, traits=[Pure()]):
         return cls(map_, resolve_indices(parser, values), attributes=attributes)
 
     def print(self, printer: Printer) -> None:
-        """Print ``#map(%i)[%n]``."""
         printer.print_string(" ")
         printer.print_attribute(self.map)
         with printer.in_parens():
@@ -77,7 +76,6 @@ class _AffineOp(XetlOp, traits=[Pure()]):
         print_attributes(printer, self, ("map",))
 
     def verify_(self) -> None:
-        """Check the number of operands and of results of the map."""
         map_ = self.map.data
         expected = map_.num_dims + map_.num_symbols
         found = len(self.map_operands)
@@ -89,7 +87,6 @@ class ApplyOp(_AffineOp, name="affine.apply"):
     """The value of the map."""
 
     def verify_(self) -> None:
-        """Check the number of operands, and that there is one result."""
         super().verify_()
         found = len(self.map.data.results)
         check(found == 1, "the map of affine.apply has one result, found {}", found)

@@ -190,7 +190,6 @@ class BitcastOp(CastOp, name="arith.bitcast"):
     """The same bits under another type of the same width."""
 
     def verify_(self) -> None:
-        """Check shapes and widths; any kind of elements will do."""
         source, result = self.source.type, self.result.type
         same = shape_of(source) == shape_of(result) and bit_width(
             element_type(source)
@@ -211,7 +210,6 @@ class AdduiExtendedOp(
     assembly_format = "$lhs `,` $rhs attr-dict `:` type($lhs) `,` type($overflow)"
 
     def verify_(self) -> None:
-        """Check that they are integers."""
         check_elements("integer", self.sum.type)
 
 
@@ -226,7 +224,6 @@ class ExtendedProductOp(XetlOp, traits=[Pure(), Elementwise()]):
     assembly_format = "$lhs `,` $rhs attr-dict `:` type($lhs)"
 
     def verify_(self) -> None:
-        """Check that they are integers."""
         check_elements("integer", self.low.type)
 
 
@@ -298,7 +295,6 @@ class ConstantOp(XetlOp, name="arith.constant", traits=[Pure(), ConstantLike()])
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        """Parse attributes and the typed value."""
         properties, attributes = parse_attributes(parser, cls)
         value = parser.parse_attribute()
         return cls.create(
@@ -308,7 +304,6 @@ class ConstantOp(XetlOp, name="arith.constant", traits=[Pure(), ConstantLike()])
         )
 
     def print(self, printer: Printer) -> None:
-        """Print attributes and the typed value."""
         print_attributes(printer, self, ("value",))
         printer.print_string(" ")
         if is_dense(self.value):
@@ -317,7 +312,6 @@ class ConstantOp(XetlOp, name="arith.constant", traits=[Pure(), ConstantLike()])
             printer.print_attribute(self.value)
 
     def verify_(self) -> None:
-        """Check that the value has the type of the result."""
         found = _type_of_constant(self.value)
         wanted = self.result.type
         text = "the value has type {}, the result {}"
@@ -367,7 +361,6 @@ class SelectOp(XetlOp, name="arith.select", traits=[Pure(), Elementwise()]):
     )
 
     def verify_(self) -> None:
-        """Check that the condition is i1 or of the values' shape."""
         type_, condition = self.result.type, self.condition.type
         text = "the condition must be i1 or i1 of shape {}, found {}"
         check(condition in (i1, boolean_like(type_)), text, shape_of(type_), condition)

@@ -30,7 +30,6 @@ class BrOp(XetlOp, name="cf.br", traits=[IsTerminator()]):
     )
 
     def verify_(self) -> None:
-        """Check the arguments of the block."""
         _check_successor(self.dest, self.dest_operands)
 
 
@@ -50,7 +49,6 @@ class CondBrOp(XetlOp, name="cf.cond_br", traits=[IsTerminator()]):
     )
 
     def verify_(self) -> None:
-        """Check the arguments of both blocks."""
         _check_successor(self.true_dest, self.true_operands)
         _check_successor(self.false_dest, self.false_operands)
 

@@ -29,7 +29,6 @@ class Flags(CustomDirective):
     flags: AttributeVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Parse the flags if there are any."""
         if self.flags.name == "fastmath":
             if parser.parse_optional_keyword("fastmath"):
                 fast = FastMathFlagsAttr.parse_parameter(parser)
@@ -39,7 +38,6 @@ class Flags(CustomDirective):
             self.flags.set(state, IntegerOverflowFlagsAttr(wraps))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Print the flags."""
         flags = self.flags.get(op)
         if isinstance(flags, FlagsAttr) and flags.data:
             is_fast = isinstance(flags, FastMathFlagsAttr)
@@ -85,7 +83,6 @@ class SelectTypes(CustomDirective):
     value: TypeDirective
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Parse one type or two."""
         condition, type_ = i1, parser.parse_type()
         if parser.parse_optional_punctuation(","):
             condition, type_ = type_, parser.parse_type()
@@ -93,7 +90,6 @@ class SelectTypes(CustomDirective):
         self.value.set(state, [type_])
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Print the types."""
         if self.condition.get(op)[0] != i1:
             self.condition.print(printer, state, op)
             printer.print_string(",")
@@ -115,11 +111,9 @@ class OneType(CustomDirective):
     types: TypeDirective
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Parse the type."""
         self.types.set(state, [parser.parse_type()] * 2)
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Print the type."""
         state.print_whitespace(printer)
         printer.print_attribute(self.types.get(op)[0])
 

@@ -131,7 +131,6 @@ class SameTypeOp(ElementwiseOp):
     KIND: ClassVar[str] = "integer"
 
     def verify_(self) -> None:
-        """Check the kind of elements."""
         check_elements(self.KIND, self.results[0].type)
 
 
@@ -209,7 +208,6 @@ class CastOp(ElementwiseOp):
     assembly_format = "$source attr-dict `:` type($source) `to` type($result)"
 
     def verify_(self) -> None:
-        """Check the shapes, the kinds of elements and the widths."""
         source, result = self.source.type, self.result.type
         if shape_of(source) != shape_of(result):
             raise VerifyException(f"a cast keeps the shape, found {source} to {result}")
@@ -288,5 +286,4 @@ class CompareOp(ElementwiseOp):
         return self.WORDS[self.predicate.value.data]
 
     def verify_(self) -> None:
-        """Check the kind of elements."""
         check_elements(self.KIND, self.lhs.type)

@@ -223,7 +223,6 @@ class FuncOp(
         )
 
     def print(self, printer: Printer) -> None:
-        """Print ``private @name(%a: type) -> type attributes {...} {...}``."""
         if self.sym_visibility is not None:
             printer.print_string(f" {self.sym_visibility.data}")
         printer.print_string(" ")
@@ -244,7 +243,6 @@ class FuncOp(
             printer.print_region(self.body, False, False)
 
     def verify_(self) -> None:
-        """Check that the body takes what the type says."""
         if self.body.blocks:
             found = [argument.type for argument in self.body.blocks[0].args]
             expected = list(self.function_type.inputs.data)

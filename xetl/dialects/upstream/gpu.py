@@ -59,7 +59,6 @@ class ModuleOp(
         return cls.create(properties=properties, attributes=attributes, regions=[body])
 
     def print(self, printer: Printer) -> None:
-        """Print ``@name [targets] attributes {...} {...}``."""
         printer.print_string(" ")
         printer.print_symbol_name(self.sym_name.data)
         if self.targets is not None:
@@ -137,7 +136,6 @@ class FuncOp(
         )
 
     def print(self, printer: Printer) -> None:
-        """Print ``@name(%a: type) kernel attributes {...} {...}``."""
         printer.print_string(" ")
         printer.print_symbol_name(self.sym_name.data)
         arguments = self.body.blocks[0].args
@@ -164,7 +162,6 @@ class FuncOp(
         printer.print_region(self.body, False, False)
 
     def verify_(self) -> None:
-        """Check that the body takes what the type says, and kernels give nothing."""
         check(bool(self.body.blocks), "gpu.func needs a body")
         expected = list(self.function_type.inputs.data)
         found = [argument.type for argument in self.body.blocks[0].args]

@@ -28,7 +28,6 @@ class MatmulOp(XetlOp, name="linalg.matmul"):
     )
 
     def verify_(self) -> None:
-        """Check that there are three matrices whose known extents agree."""
         is_memory = all(is_memref(each.type) for each in self.operands)
         check(is_memory and self.result is None, "it takes memrefs: bufferize tensors")
         types = [memref_type(each) for each in self.operands]
@@ -50,7 +49,6 @@ class CopyOp(XetlOp, name="linalg.copy"):
     )
 
     def verify_(self) -> None:
-        """Check that there are as many elements of one type."""
         source, to = memref_type(self.source), memref_type(self.to)
         same = source.element_type == to.element_type
         check(same, "it copies elements of one type")
@@ -84,7 +82,6 @@ class TransposeOp(XetlOp, name="linalg.transpose"):
     )
 
     def verify_(self) -> None:
-        """Check that the extents are those of the source in another order."""
         source, to = memref_type(self.source), memref_type(self.to)
         order = ints_of(self.permutation)
         check(sorted(order) == [*range(source.get_num_dims())], "it is no permutation")

@@ -107,7 +107,6 @@ class FloatTestOp(ElementwiseOp):
     assembly_format = "$operand custom<Ignored>() attr-dict `:` type($operand)"
 
     def verify_(self) -> None:
-        """Check that the operand is of floats."""
         check_elements("float", self.operand.type)
 
 
@@ -128,7 +127,6 @@ class FpowiOp(ElementwiseOp, name="math.fpowi"):
     )
 
     def verify_(self) -> None:
-        """Check kinds and shapes."""
         left, right = self.lhs.type, self.rhs.type
         if not (
             is_float(left) and is_integer(right) and shape_of(left) == shape_of(right)
@@ -148,7 +146,6 @@ class SincosOp(XetlOp, name="math.sincos", traits=[Pure(), Elementwise()]):
     assembly_format = "$operand custom<Ignored>() attr-dict `:` type($operand)"
 
     def verify_(self) -> None:
-        """Check that the operand is of floats."""
         check_elements("float", self.operand.type)
 
 

@@ -38,7 +38,6 @@ class _IndexedOp(XetlOp):
     """An access to the element of ``memref`` at ``indices``."""
 
     def verify_(self) -> None:
-        """Check that there is an index for each dimension."""
         op: Any = self
         rank, given = memref_type(op.memref).get_num_dims(), len(op.indices)
         check(rank == given, "expected {} indices, found {}", rank, given)
@@ -86,7 +85,6 @@ class PrefetchOp(_IndexedOp, name="memref.prefetch", traits=READS_AND_WRITES):
     )
 
     def verify_(self) -> None:
-        """Check indices and the hint."""
         super().verify_()
         found = self.localityHint.value.data
         check(0 <= found <= 3, "locality is 0, 1, 2 or 3, found {}", found)
@@ -104,7 +102,6 @@ class _AllocLike(XetlOp, traits=[traits.MemoryAllocEffect()]):
     )
 
     def verify_(self) -> None:
-        """Check that each dynamic extent is given, and the alignment."""
         needed = self.result.type.get_shape().count(builtin.DYNAMIC_INDEX)
         found = len(self.dynamic_sizes)
         check(needed == found, "expected {} dynamic sizes, found {}", needed, found)
@@ -224,7 +221,6 @@ class GlobalOp(XetlOp, name="memref.global", traits=[traits.SymbolOpInterface()]
         return cls.create(properties=properties | found, attributes=attributes)
 
     def print(self, printer: Printer) -> None:
-        """Print ``"private" constant @name : memref = dense<...> {alignment = 8}``."""
         printer.print_string(" ")
         if self.sym_visibility is not None:
             printer.print_string(f'"{self.sym_visibility.data}" ')
@@ -242,7 +238,6 @@ class GlobalOp(XetlOp, name="memref.global", traits=[traits.SymbolOpInterface()]
         print_attributes(printer, self, _HIDDEN_OF_GLOBAL)
 
     def verify_(self) -> None:
-        """Check that the type is a memref of static shape, filled by the value."""
         type_, value = self.type, self.initial_value
         fits = is_memref(type_) and has_static_layout(type_)
         check(fits, "a global has a memref type of static shape, found {}", type_)

@@ -55,7 +55,6 @@ class CastOp(XetlOp, name="memref.cast", traits=[Pure()]):
     assembly_format = "$source attr-dict `:` type($source) `to` type($result)"
 
     def verify_(self) -> None:
-        """Check that what both types say agrees."""
         source: Attribute = self.source.type
         result: Attribute = self.result.type
         text = "a cast keeps the element type, found {} to {}"
@@ -181,7 +180,6 @@ class ReinterpretCastOp(_StridedView, name="memref.reinterpret_cast"):
         return cls(source, [offset], sizes, strides, type_)
 
     def verify_(self) -> None:
-        """Check the lengths of the lists and the element type."""
         self.verify_lists()
         rank, lists = self.result.type.get_num_dims(), self.mixed_lists
         fits = [len(each) for each in lists] == [1, rank, rank]
@@ -213,7 +211,6 @@ class SubviewOp(_StridedView, name="memref.subview"):
         return kept
 
     def verify_(self) -> None:
-        """Check the lengths of the lists, the element type and the rank."""
         self.verify_lists()
         rank = memref_type(self.source).get_num_dims()
         fits = {len(each) for each in self.mixed_lists} == {rank}
@@ -266,7 +263,6 @@ class TransposeOp(
         return tuple(e.position for e in results if isinstance(e, AffineDimExpr))
 
     def verify_(self) -> None:
-        """Check that the map is a permutation of the dimensions."""
         rank = memref_type(self.source).get_num_dims()
         text = "expected a permutation of {} dimensions, found {}"
         check(sorted(self.dims) == list(range(rank)), text, rank, self.permutation)
@@ -332,7 +328,6 @@ class CollapseShapeOp(_ReshapeOp, name="memref.collapse_shape", traits=[Pure()])
     )
 
     def verify_(self) -> None:
-        """Check the groups."""
         _check_groups(self.groups, memref_type(self.src), memref_type(self.result))
 
 
@@ -355,7 +350,6 @@ class ExpandShapeOp(_ReshapeOp, name="memref.expand_shape", traits=[Pure()]):
     """The extents of the result."""
 
     def verify_(self) -> None:
-        """Check the groups and the shape."""
         self.verify_lists()
         _check_groups(self.groups, memref_type(self.result), memref_type(self.src))
         fits = len(self.sizes) == memref_type(self.result).get_num_dims()

@@ -116,7 +116,6 @@ class ForOp(
         )
 
     def print(self, printer: Printer) -> None:
-        """Print ``%i = %a to %b step %c iter_args(...) -> (...) {...}``."""
         counter, *arguments = self.body.block.args
         printer.print_string(" ")
         printer.print_ssa_value(counter)
@@ -136,7 +135,6 @@ class ForOp(
         print_attributes(printer, self)
 
     def verify_(self) -> None:
-        """Check bounds, carried values and the yield."""
         counter = self.lower_bound.type
         bounds = {counter, self.upper_bound.type, self.step.type}
         check(len(bounds) == 1, "the bounds and the step must have one type")
@@ -178,7 +176,6 @@ class IfOp(
         )
 
     def print(self, printer: Printer) -> None:
-        """Print ``%c -> (types) {...} else {...}``."""
         printer.print_string(" ")
         printer.print_ssa_value(self.condition)
         print_result_types(printer, self.result_types)
@@ -189,7 +186,6 @@ class IfOp(
         print_attributes(printer, self)
 
     def verify_(self) -> None:
-        """Check what the regions yield."""
         types = [result.type for result in self.res]
         _check_yield(self.then_region, types, "the then region")
         if self.else_region.blocks:
@@ -233,7 +229,6 @@ class WhileOp(XetlOp, name="scf.while", traits=[RecursiveMemoryEffect()]):
         )
 
     def print(self, printer: Printer) -> None:
-        """Print ``(%a = %b) : (types) -> types {...} do {...}``."""
         printer.print_string(" ")
         if self.inits:
             print_assignments(printer, self.before.block.args, self.inits)
@@ -246,7 +241,6 @@ class WhileOp(XetlOp, name="scf.while", traits=[RecursiveMemoryEffect()]):
         printer.print_op_attributes(self.attributes, print_keyword=True)
 
     def verify_(self) -> None:
-        """Check the arguments and terminators of both regions."""
         carried = [value.type for value in self.inits]
         types = [result.type for result in self.res]
         if [argument.type for argument in self.before.block.args] != carried:
@@ -278,7 +272,6 @@ class ExecuteRegionOp(
         return cls.create(result_types=types, regions=[region], attributes=attributes)
 
     def print(self, printer: Printer) -> None:
-        """Print ``-> (types) {...}``."""
         print_result_types(printer, self.result_types)
         printer.print_string(" ")
         printer.print_region(self.region, print_empty_block=False)
@@ -322,7 +315,6 @@ class IndexSwitchOp(XetlOp, name="scf.index_switch", traits=[RecursiveMemoryEffe
         )
 
     def print(self, printer: Printer) -> None:
-        """Print ``%i {...} -> types case 2 {...} default {...}``."""
         printer.print_string(" ")
         printer.print_ssa_value(self.arg)
         print_attributes(printer, self, ("cases",))
@@ -336,7 +328,6 @@ class IndexSwitchOp(XetlOp, name="scf.index_switch", traits=[RecursiveMemoryEffe
         printer.print_region(self.default_region, print_empty_block=False)
 
     def verify_(self) -> None:
-        """Check that there is a region for each case, and what they yield."""
         cases = ints_of(self.cases)
         check(len(cases) == len(self.case_regions), "each case needs a region")
         check(len(set(cases)) == len(cases), "a case is given twice in {}", list(cases))

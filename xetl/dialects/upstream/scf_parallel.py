@@ -169,7 +169,6 @@ class ReduceOp(
         return cls.create(operands=operands, regions=regions, attributes=attributes)
 
     def print(self, printer: Printer) -> None:
-        """Print ``(%a, %b : types) {...}, {...}``."""
         if self.arguments:
             with printer.in_parens():
                 printer.print_list(self.arguments, printer.print_ssa_value)
@@ -233,8 +232,6 @@ class ParallelOp(
         )
 
     def print(self, printer: Printer) -> None:
-        """Print ``(%i, %j) = (..) to (..) step (..) init (..) -> types {...}``."""
-
         def print_values(values: Sequence[SSAValue]) -> None:
             with printer.in_parens():
                 printer.print_list(values, printer.print_ssa_value)
@@ -254,7 +251,6 @@ class ParallelOp(
         print_attributes(printer, self, ("operandSegmentSizes",))
 
     def verify_(self) -> None:
-        """Check that bounds, steps and counters agree, and the terminator."""
         rank = len(self.lower_bounds)
         text = "a parallel loop needs as many lower bounds as upper bounds and steps"
         check(rank == len(self.upper_bounds) == len(self.steps) > 0, text)
@@ -293,13 +289,11 @@ class ForallInParallelOp(
         return cls(region, attributes=attributes)
 
     def print(self, printer: Printer) -> None:
-        """Print ``{}``."""
         printer.print_string(" ")
         printer.print_region(self.region, print_empty_block=False)
         print_attributes(printer, self)
 
     def verify_(self) -> None:
-        """Check that nothing is inserted."""
         check(not self.region.block.ops, "scf.forall on memrefs inserts nothing")
 
 
@@ -355,7 +349,6 @@ class ForallOp(XetlOp, name="scf.forall", traits=[RecursiveMemoryEffect()]):
         return cls(*bounds, (), body, mapping=mapping, attributes=attributes)
 
     def print(self, printer: Printer) -> None:
-        """Print as parsed, in the shorter of the two forms that says it."""
         lowers, uppers, steps = self.mixed_bounds
         printer.print_string(" ")
         with printer.in_parens():
@@ -378,7 +371,6 @@ class ForallOp(XetlOp, name="scf.forall", traits=[RecursiveMemoryEffect()]):
         print_attributes(printer, self, (*_BOUNDS, "operandSegmentSizes"))
 
     def verify_(self) -> None:
-        """Check that bounds, steps and counters agree, and the terminator."""
         check(not self.outputs, "scf.forall over tensors is not supported")
         self.verify_lists()
         ranks = {len(ints_of(self.properties[name])) for name in _BOUNDS}

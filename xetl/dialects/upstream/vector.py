@@ -48,7 +48,6 @@ class BroadcastOp(_ConversionOp, name="vector.broadcast"):
     """Repeat a scalar or a vector: trailing dimensions match or have size 1."""
 
     def verify_(self) -> None:
-        """Check element types and trailing dimensions."""
         source, result = self.source.type, self.result.type
         text = "a broadcast keeps the element type, found {} to {}"
         check(element_type(source) == result.element_type, text, source, result)
@@ -63,7 +62,6 @@ class ShapeCastOp(_ConversionOp, name="vector.shape_cast"):
     """The same elements, row by row, in another shape."""
 
     def verify_(self) -> None:
-        """Check element types and counts."""
         source, result = vector_type(self.source), self.result.type
         if not (
             source.element_type == result.element_type
@@ -79,7 +77,6 @@ class BitcastOp(_ConversionOp, name="vector.bitcast"):
     """The same bits; only the last dimension changes."""
 
     def verify_(self) -> None:
-        """Check the number of bits."""
         source, result = vector_type(self.source), self.result.type
         bits = [v.element_count() * bit_width(v.element_type) for v in (source, result)]
         if not (
@@ -98,7 +95,6 @@ class StepOp(XetlOp, name="vector.step", traits=[Pure()]):
     assembly_format = "attr-dict `:` type($result)"
 
     def verify_(self) -> None:
-        """Check that the result is a vector of index, rank 1."""
         found = self.result.type
         fits = found.get_num_dims() == 1 and isinstance(found.element_type, IndexType)
         check(fits, "vector.step gives a vector of index of rank 1, found {}", found)
@@ -129,7 +125,6 @@ class TransposeOp(XetlOp, name="vector.transpose", traits=[Pure()]):
         return ints_of(self.permutation)
 
     def verify_(self) -> None:
-        """Check the permutation."""
         source, dims = vector_type(self.source), self.dims
         if sorted(dims) != list(range(source.get_num_dims())):
             raise VerifyException(
@@ -166,7 +161,6 @@ class ExtractOp(XetlOp, name="vector.extract", traits=[Pure()]):
     position = MixedList("dynamic_position", "static_position", "position")
 
     def verify_(self) -> None:
-        """Check the position and the result."""
         self.verify_lists()
         _check_position(vector_type(self.source), self.position, self.result.type)
 
@@ -207,7 +201,6 @@ class InsertOp(XetlOp, name="vector.insert", traits=[Pure()]):
     position = MixedList("dynamic_position", "static_position", "position")
 
     def verify_(self) -> None:
-        """Check the position and the part."""
         self.verify_lists()
         _check_position(vector_type(self.dest), self.position, self.value.type)
 

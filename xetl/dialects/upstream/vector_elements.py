@@ -34,7 +34,6 @@ class _MaskOp(XetlOp, traits=[Pure()]):
     """A mask by bounds."""
 
     def verify_(self) -> None:
-        """Check that there is a bound for each dimension."""
         op: Any = self
         type_, rank = op.result.type, len(op.bounds)
         fits = type_.element_type == builtin.i1 and type_.get_num_dims() == rank
@@ -127,7 +126,6 @@ class ExtractStridedSliceOp(
         return _tuple(self.stride_list)
 
     def verify_(self) -> None:
-        """Check that the slice lies inside and gives the result."""
         type_ = vector_type(self.source)
         check(min(self.strides) > 0, "strides must be positive")
         taken = [step * (n - 1) + 1 for n, step in zip(self.sizes, self.strides)]
@@ -166,7 +164,6 @@ class InsertStridedSliceOp(XetlOp, name="vector.insert_strided_slice", traits=[P
         return _tuple(self.offset_list)
 
     def verify_(self) -> None:
-        """Check that the value lies inside the result."""
         part, whole = vector_type(self.value), vector_type(self.dest)
         lead = whole.get_num_dims() - part.get_num_dims()
         if not (len(self.offsets) == whole.get_num_dims() and lead >= 0):
@@ -197,7 +194,6 @@ class ShuffleOp(XetlOp, name="vector.shuffle", traits=[Pure()]):
     )
 
     def verify_(self) -> None:
-        """Check that the mask names rows that exist."""
         rows = sum(vector_type(v).get_shape()[0] for v in (self.v1, self.v2))
         if not all(-1 <= row < rows for row in ints_of(self.mask)):
             raise VerifyException(f"the mask names rows outside 0..{rows - 1}")
@@ -212,7 +208,6 @@ class FromElementsOp(XetlOp, name="vector.from_elements", traits=[Pure()]):
     assembly_format = "$elements attr-dict `:` type($result)"
 
     def verify_(self) -> None:
-        """Check the number of elements."""
         expected = self.result.type.element_count()
         found = len(self.elements)
         check(expected == found, "expected {} elements, found {}", expected, found)
@@ -267,7 +262,6 @@ class DeinterleaveOp(XetlOp, name="vector.deinterleave", traits=[Pure()]):
     )
 
     def verify_(self) -> None:
-        """Check that the elements can be halved."""
         type_ = vector_type(self.source)
         check(type_.get_shape()[-1] % 2 == 0, "{} has an odd number of elements", type_)
 
@@ -288,7 +282,6 @@ class OuterproductOp(XetlOp, name="vector.outerproduct", traits=[Pure()]):
     )
 
     def verify_(self) -> None:
-        """Check ranks and elements."""
         left, right = vector_type(self.lhs), self.rhs.type
         ranks = [left.get_num_dims()]
         if is_vector(right):

@@ -58,7 +58,6 @@ class _Access(XetlOp):
     MOVED = "result"
 
     def verify_(self) -> None:
-        """Check indices and element type."""
         op: Any = self
         check_base(op.base, op.indices, getattr(op, self.MOVED).type)
 
@@ -145,7 +144,6 @@ class GatherOp(_Access, name="vector.gather", traits=[MemoryReadEffect()]):
     )
 
     def verify_(self) -> None:
-        """Check indices, element type and the shape of `index_vec`."""
         super().verify_()
         shape = self.result.type.get_shape()
         if vector_type(self.index_vec).get_shape() != shape:
@@ -199,7 +197,6 @@ class _TransferOp(_Access, makers={"in_bounds": _flags}):
     in_bounds = irdl.prop_def(ArrayAttr)
 
     def verify_(self) -> None:
-        """Check indices, element types and flags."""
         super().verify_()
         op: Any = self
         vector = vector_type(getattr(op, self.MOVED))

@@ -62,7 +62,6 @@ class ReductionOp(XetlOp, name="vector.reduction", traits=[Pure()]):
     )
 
     def verify_(self) -> None:
-        """Check rank, kind and types."""
         type_ = vector_type(self.source)
         check(type_.get_num_dims() <= 1, "expected rank 1, found {}", type_)
         _check_kind(self.kind, type_.element_type)
@@ -88,7 +87,6 @@ class MultiReductionOp(XetlOp, name="vector.multi_reduction", traits=[Pure()]):
         return ints_of(self.reduction_dims)
 
     def verify_(self) -> None:
-        """Check kind, dimensions and types."""
         type_, dims = vector_type(self.source), self.dims
         _check_kind(self.kind, type_.element_type)
         rank = type_.get_num_dims()
@@ -208,7 +206,6 @@ class ContractOp(XetlOp, name="vector.contract", traits=[Pure()]):
         )
 
     def print(self, printer: Printer) -> None:
-        """Print ``{maps, iterators, kind} %a, %b, %c : types into type``."""
         words = ArrayAttr([StringAttr(word) for word in self.iterators])
         shown = self.properties | {"iterator_types": words} | self.attributes
         printer.print_op_attributes(shown)
@@ -220,7 +217,6 @@ class ContractOp(XetlOp, name="vector.contract", traits=[Pure()]):
         printer.print_attribute(self.result.type)
 
     def verify_(self) -> None:
-        """Check that maps and shapes agree."""
         types = [vector_type(self.lhs), vector_type(self.rhs), self.acc.type]
         check(len(self.maps) == 3, "expected three indexing maps")
         extents: dict[int, int] = {}

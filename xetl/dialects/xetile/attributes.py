@@ -49,7 +49,6 @@ class _PairOfPairs(StructAttr):
         return [int_tuple(cast(IntList, part)) for part in self.parameters]
 
     def verify(self) -> None:
-        """Check that there are two positive numbers in each list."""
         for name, values in zip(self.FIELDS, self.lists):
             numbers = list(values)
             text = "`{}` must have two entries, one a dimension, found {}"
@@ -270,7 +269,6 @@ class LayoutAttr(StructAttr):
         return {**super().defaults(given), "order": int_list(row_major(rank))}
 
     def verify(self) -> None:
-        """Check the lists against each other."""
         problem = problem_in(self.layout)
         check(problem is None, problem or "")
 

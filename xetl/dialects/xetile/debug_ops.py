@@ -68,7 +68,6 @@ class _TextOp(XetlOp, traits=READS_AND_WRITES):
     unsigned = opt_prop_def(DenseArrayBase)
 
     def verify_(self) -> None:
-        """Check that there is a value for each field."""
         wanted, found = count_fields(self.template.data), len(self.arguments)
         text = self.template
         check(wanted is not None, "{} is no text with fields {{}}", text)
@@ -129,6 +128,5 @@ class BreakpointOp(XetlOp, name="xetile.breakpoint", traits=READS_AND_WRITES):
     assembly_format = "(`(` $arguments^ `)`)? attr-dict (`:` type($arguments)^)?"
 
     def verify_(self) -> None:
-        """Check that each value has a name."""
         names, values = len(self.names), len(self.arguments)
         check(names == values, "there are {} names for {} values", names, values)

@@ -89,7 +89,6 @@ class InitTileOp(XetlOp, name="xetile.init_tile", traits=[Pure()]):
     """Of the base matrix in elements; () if the memref is static."""
 
     def verify_(self) -> None:
-        """Check base, offsets, sizes, strides, order and memory space."""
         self.verify_lists()
         tile, base = self.result.type, self.source.type
         if self.indices is not None:
@@ -215,7 +214,6 @@ class LoadTileOp(TileAccess, name="xetile.load_tile", traits=[MemoryReadEffect()
         return self.results[0]
 
     def verify_(self) -> None:
-        """Check results, padding and hints."""
         tile = self.tile_type
         check(not tile.scattered, "a scattered tile is loaded by load_gather")
         if len(self.values) != tile.array_length:
@@ -247,7 +245,6 @@ class StoreTileOp(
     assembly_format = STORE
 
     def verify_(self) -> None:
-        """Check the vector and the hints."""
         tile = self.tile_type
         check(not tile.scattered, "a scattered tile is stored by store_scatter")
         check_vector("the value", self.value.type, tile)
@@ -266,7 +263,6 @@ class PrefetchTileOp(TileAccess, name="xetile.prefetch_tile", traits=READS_AND_W
     assembly_format = "$tile (`locality` `<` $locality^ `>`)? attr-dict `:` type($tile)"
 
     def verify_(self) -> None:
-        """Check the locality and the hints."""
         if self.locality is not None:
             found = self.locality.value.data
             check(0 <= found <= 3, "locality is 0, 1, 2 or 3, found {}", found)
@@ -294,7 +290,6 @@ class UpdateTileOffsetOp(XetlOp, name="xetile.update_tile_offset", traits=[Pure(
     """Rows and columns to move by; () if scattered."""
 
     def verify_(self) -> None:
-        """Check that offsets or indices fit the tile."""
         self.verify_lists()
         tile = tile_type(self.tile)
         if not tile.scattered:
@@ -327,7 +322,6 @@ class LoadGatherOp(
     )
 
     def verify_(self) -> None:
-        """Check tile, mask and padding."""
         tile = self.tile_type
         check(tile.scattered, "load_gather needs a scattered tile; use load_tile")
         check_mask(self.mask.type, tile)
@@ -351,7 +345,6 @@ class StoreScatterOp(
     assembly_format = STORE
 
     def verify_(self) -> None:
-        """Check tile, mask and value."""
         tile = self.tile_type
         check(tile.scattered, "store_scatter needs a scattered tile; use store_tile")
         check_mask(self.mask.type, tile)
@@ -398,7 +391,6 @@ class AtomicRmwTileOp(
         return given is not None and element_type(given.type) != builtin.i1
 
     def verify_(self) -> None:
-        """Check kind, value and mask."""
         tile, kind = self.tile_type, self.kind.data
         if not kind_fits(normalize_kind(kind), tile.element_type):
             problem = f"`{kind}` does not combine elements of type {tile.element_type}"

@@ -92,7 +92,6 @@ class Maps(Silent):
     """
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Parse the dictionary."""
         names = cast("tuple[str, ...]", getattr(state.op_type, "MAPS"))  # noqa: B009 (not of all)
         if _BARE_MAPS.match(parser.lexer.input.content, parser.pos):
             found = _parse_bare_maps(parser, names)
@@ -122,7 +121,6 @@ class PlainLists(Silent):
     """In front of ``attr-dict``: properties ``[1, 0]`` are dense arrays."""
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Parse the dictionary."""
         properties, attributes = parse_attributes(parser, state.op_type)
         for name, value in properties.items():
             if is_array(value):
@@ -147,7 +145,6 @@ class Dims(CustomDirective):
     dims: AttributeVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Parse the operand and the list."""
         source = parser.parse_optional_unresolved_operand()
         parser.parse_optional_punctuation(",")
         dims = dense_i64(value.data for value in parse_int_list(parser))
@@ -155,7 +152,6 @@ class Dims(CustomDirective):
         self.source.set(state, source or parser.parse_unresolved_operand())
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Print the operand and the list."""
         self.source.print(printer, state, op)
         printer.print_string(f" {list(ints_of(self.dims.get(op)))}")
 
@@ -168,7 +164,6 @@ class DimsBehindComma(Dims):
     dims: AttributeVariable
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Print the operand, a comma and the list."""
         self.source.print(printer, state, op)
         printer.print_string(",")
         printer.print_string(f" {list(ints_of(self.dims.get(op)))}")
@@ -184,7 +179,6 @@ class Listed(CustomDirective):
     operands: OperandsDirective
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Parse one operand at least."""
         operands = [parser.parse_unresolved_operand()]
         while parser.parse_optional_punctuation(","):
             operand = parser.parse_optional_unresolved_operand()
@@ -194,7 +188,6 @@ class Listed(CustomDirective):
         set_operands(parser, state, operands)
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Print all operands."""
         self.operands.print(printer, state, op)
 
 
@@ -222,7 +215,6 @@ class Conversion(CustomDirective):
     results: TypeDirective
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Parse the types of all operands, and of results if there is an arrow."""
         position = parser.pos
         count = sum(len(each or ()) for each in state.operands)
         types = _parse_types(parser)
@@ -241,7 +233,6 @@ class Conversion(CustomDirective):
         return _parse_types(parser)
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Print the types and the arrow."""
         self.operands.print(printer, state, op)
         printer.print_string(" ->")
         self.results.print(printer, state, op)
@@ -269,7 +260,6 @@ class SameType(OptionalConversion):
     results: TypeDirective
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Print the type of the operand."""
         self.operands.print(printer, state, op)
 
 
@@ -284,7 +274,6 @@ class Stored(CustomDirective):
     operands: TypeDirective
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Parse the types, and bring operands and types in order."""
         position = parser.pos
         types = _parse_types(parser)
         if _parse_arrow(parser):
@@ -314,7 +303,6 @@ class Stored(CustomDirective):
             types.reverse()
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Print the types."""
         self.operands.print(printer, state, op)
 
 
@@ -342,7 +330,6 @@ class Window(CustomDirective):
         ]
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Parse either form."""
         found = [parse_indices(parser)] if _is_list(parser) else []
         scattered: UnresolvedOperand | None = None
         while parser.parse_optional_punctuation(","):
@@ -357,7 +344,6 @@ class Window(CustomDirective):
         self.indices.set(state, scattered)
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Print either form."""
         if self.indices.is_present(op):
             printer.print_string(",")
             self.indices.print(printer, state, op)
@@ -380,7 +366,6 @@ class WindowTypes(CustomDirective):
     result: TypeDirective
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Parse the types."""
         types = _parse_types(parser)
         if not _parse_arrow(parser):
             parser.raise_error("expected '->'")
@@ -395,7 +380,6 @@ class WindowTypes(CustomDirective):
             parser.raise_error("expected the type of a scattered tile")
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Print the types."""
         self.source.print(printer, state, op)
         if self.indices.is_present(op):
             printer.print_string(",")
@@ -413,7 +397,6 @@ class Step(CustomDirective):
     indices: OptionalOperandVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Parse any form."""
         offsets, operands = _NO_INDICES, list[UnresolvedOperand]()
         if _is_list(parser):
             offsets = parse_indices(parser)
@@ -426,7 +409,6 @@ class Step(CustomDirective):
         self.indices.set(state, operands[0] if len(operands) == 1 else None)
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Print the list or the operand."""
         if self.indices.is_present(op):
             self.indices.print(printer, state, op)
             return
@@ -444,7 +426,6 @@ class StepTypes(CustomDirective):
     indices: TypeDirective
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Parse the types."""
         types = _parse_types(parser)
         if _parse_arrow(parser):
             parser.parse_type()
@@ -455,7 +436,6 @@ class StepTypes(CustomDirective):
         self.indices.set(state, types[1:] if has_indices else ())
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Print the types."""
         self.tile.print(printer, state, op)
         if self.indices.is_present(op):
             printer.print_string(",")

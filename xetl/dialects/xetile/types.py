@@ -152,7 +152,6 @@ class TileAttr(StructAttr):
         return TileAttr(**(usual | changes))
 
     def verify(self) -> None:
-        """Check each parameter alone, and scattered against array_length."""
         problem = "`order` must be [1, 0] or [0, 1], found {}"
         check(self.order in ((0, 1), (1, 0)), problem, list(self.order))
         text = "`array_length` must be 1, 2 or 4, found {}"
@@ -267,7 +266,6 @@ class TileType(ShapedType):
         return parser.raise_error(problem, position)
 
     def verify(self) -> None:
-        """Check shape, element type, blocks and map."""
         shape = self.shape
         if len(shape) == 1:
             check(self.scattered, "a tile of rank 1 must be scattered")

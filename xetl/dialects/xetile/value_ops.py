@@ -129,7 +129,6 @@ class TileMmaOp(XetlOp, name="xetile.tile_mma", traits=[Pure()]):
         return precision in PRODUCTS_OF_CODES and not is_float(self.a.type)
 
     def verify_(self) -> None:
-        """Check shapes, element types and maps."""
         verify.mma(
             vector_type(self.a),
             vector_type(self.b),
@@ -162,7 +161,6 @@ class TileTransposeOp(ValueOp, name="xetile.tile_transpose", traits=[Transposes(
         super().__init__(source, permutation=axes, **common)
 
     def verify_(self) -> None:
-        """Check ranks, the permutation, shapes and maps."""
         verify.transpose(self.source_type, self.result.type, ints_of(self.permutation))
         self.verify_maps()
 
@@ -212,7 +210,6 @@ class TileReduceOp(
         return ints_of(self.reduction_dims)
 
     def verify_(self) -> None:
-        """Check kind, dimensions, the result and maps."""
         size = self.reduction_size
         verify.reduce(
             self.kind.data,
@@ -248,7 +245,6 @@ class TileScanOp(
         return ints_of(self.scan_dims)[0]
 
     def verify_(self) -> None:
-        """Check rank, kind and dimension."""
         source = self.source_type
         if len(source.get_shape()) != 2:
             raise VerifyException(f"tile_scan takes a vector of rank 2, found {source}")
@@ -306,7 +302,6 @@ class TileAssociativeScanOp(
         )
 
     def verify_(self) -> None:
-        """Check ranks, shapes, the dimension, and what the block takes and yields."""
         types = [each.type for each in self.sources]
         shapes = {vector_type(each).get_shape() for each in self.sources}
         if len(shapes) != 1 or len(next(iter(shapes))) != 2:
@@ -339,7 +334,6 @@ class TileSortOp(ValueOp, name="xetile.tile_sort"):
         return ints_of(self.sort_dims)[0]
 
     def verify_(self) -> None:
-        """Check rank, elements and dimension."""
         source = self.source_type
         if not (len(source.get_shape()) == 2 and source.element_type in (i32, i64)):
             raise VerifyException(
@@ -362,7 +356,6 @@ class TileBroadcastOp(ValueOp, name="xetile.tile_broadcast", traits=[Repeats()])
         return ints_of(self.broadcast_dims)
 
     def verify_(self) -> None:
-        """Check dimensions, the result and maps."""
         verify.broadcast(self.source_type, self.result.type, self.dims)
         self.verify_maps()
 
@@ -390,7 +383,6 @@ class TileConvLayoutOp(ValueOp, name="xetile.tile_conv_layout"):
                 self.attributes[name] = value
 
     def verify_(self) -> None:
-        """Check that there is a map."""
         check(self.wg_map is not None, "tile_conv_layout needs the map of its result")
         self.verify_maps()
 
@@ -423,7 +415,6 @@ class TilePackOp(_BlocksOp, name="xetile.tile_pack"):
         super().__init__(source, result, blocks=inner_blocks, **common)
 
     def verify_(self) -> None:
-        """Check that the blocks divide the source and give the result."""
         verify.pack(self.source_type, self.result.type, self.inner_blocks)
 
 
@@ -440,5 +431,4 @@ class TileUnpackOp(_BlocksOp, name="xetile.tile_unpack"):
         super().__init__(source, result, blocks=inner_blocks, **common)
 
     def verify_(self) -> None:
-        """Check that the blocks divide the result and give the source."""
         verify.pack(self.result.type, self.source_type, self.inner_blocks)

@@ -191,5 +191,4 @@ class CanonicalizePass(Pass):
     """See the module docstring."""
 
     def rewrite(self, op: ModuleOp) -> None:
-        """Canonicalize the module, in place."""
         canonicalize(op)

@@ -60,7 +60,6 @@ class ChooseInnerBlocksPass(Pass):
     device: str = "pvc"
 
     def rewrite(self, op: ModuleOp) -> None:
-        """Rewrite the functions of the module in place."""
         device = find_device(self.device)
         functions = operations_in(op, func.FuncOp, gpu.FuncOp)
         for function in functions:

@@ -175,7 +175,6 @@ class DistributeToSubgroupsPass(Pass):
     slm_limit: int = SLM_LIMIT
 
     def rewrite(self, op: ModuleOp) -> None:
-        """Rewrite ``op`` in place."""
         for function in op.walk():
             is_function = isinstance(function, gpu.FuncOp | func.FuncOp)
             if is_function and is_workgroup(function):

@@ -202,7 +202,6 @@ class InsertPrefetchesPass(Pass):
     distance: int = -1
 
     def rewrite(self, op: ModuleOp) -> None:
-        """Rewrite the kernels of a module in place."""
         device = find_device(self.device)
         given = None if self.distance < 0 else self.distance
         for kernel in operations_in(op, gpu.FuncOp):

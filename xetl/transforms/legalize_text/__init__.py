@@ -369,7 +369,6 @@ class LegalizeTextPass(Pass):
     """See the module docstring."""
 
     def rewrite(self, op: ModuleOp) -> None:
-        """Rewrite ``op`` in place."""
         legalize_control_flow(op)
         legalize_contractions(op)
         apply_rules(op, _RULES)

@@ -36,6 +36,5 @@ class LegalizeVectorsPass(Pass):
     """See the module docstring."""
 
     def rewrite(self, op: ModuleOp) -> None:
-        """Rewrite ``op`` in place."""
         if any(type(each) in _RULES for each in op.walk()):
             apply_rules(op, _RULES)

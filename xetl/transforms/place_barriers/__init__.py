@@ -197,7 +197,6 @@ class PlaceBarriersPass(Pass):
     """See the module docstring."""
 
     def rewrite(self, op: ModuleOp) -> None:
-        """Add barriers to ``op``, in place."""
         for function in operations_in(op, gpu.FuncOp, func.FuncOp):
             if is_workgroup(function):
                 for block in function.regions[0].blocks:

@@ -334,7 +334,6 @@ class PropagateWgMapsPass(Pass):
     device: str = "pvc"
 
     def rewrite(self, op: ModuleOp) -> None:
-        """Rewrite the kernels of a module in place."""
         kernels = operations_in(op, *_FUNCTIONS)
         for kernel in kernels:
             if kernel.attributes.get(LEVEL) != StringAttr(SUBGROUP):

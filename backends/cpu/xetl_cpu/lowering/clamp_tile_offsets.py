@@ -30,7 +30,6 @@ class ClampTileOffsetsPass(Pass):
     """See the module docstring."""
 
     def rewrite(self, op: ModuleOp) -> None:
-        """Rewrite the module in place."""
         for init in operations_in(op, InitTileOp):
             _clamp(init)
 

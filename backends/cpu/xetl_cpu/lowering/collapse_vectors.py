@@ -31,7 +31,6 @@ class CollapseVectorsPass(Pass):
     """See the module docstring."""
 
     def rewrite(self, op: ModuleOp) -> None:
-        """Rewrite the kernels of the module in place."""
         for kernel in operations_in(op, gpu.FuncOp):
             _collapse(kernel)
 

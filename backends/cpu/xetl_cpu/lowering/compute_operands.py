@@ -79,7 +79,6 @@ class ComputeOperandsPass(Pass):
     """See the module docstring."""
 
     def rewrite(self, op: ModuleOp) -> None:
-        """Rewrite the module in place."""
         for function in operations_in(op, func.FuncOp):
             changed = [
                 _in_loop(loop, programs)

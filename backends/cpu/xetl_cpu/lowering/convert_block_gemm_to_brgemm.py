@@ -50,7 +50,6 @@ class ConvertBlockGemmToBrgemmPass(Pass):
     target: str = "host+recording"
 
     def rewrite(self, op: ModuleOp) -> None:
-        """Rewrite the module in place."""
         target = find_target(self.target)
         if target.calls == INLINE:
             return

@@ -75,7 +75,6 @@ class ConvertXetileToLoopsPass(Pass):
     target: str = "host"
 
     def rewrite(self, op: ModuleOp) -> None:
-        """Rewrite every parallel loop of the module in place."""
         machine = find_target(self.target)
         for loop in operations_in(op, scf.ParallelOp):
             body = loop.body.block

@@ -30,7 +30,6 @@ class ConvertXsmmToCallsPass(Pass):
     """See the module docstring."""
 
     def rewrite(self, op: ModuleOp) -> None:
-        """Rewrite the module in place."""
         calls = _Calls()
         for one in list(op.walk()):
             if isinstance(one, xsmm.DispatchOp):

@@ -36,7 +36,6 @@ class FoldTileOffsetsPass(Pass):
     """See the module docstring."""
 
     def rewrite(self, op: ModuleOp) -> None:
-        """Rewrite the module in place."""
         for loop in operations_in(op, scf.ParallelOp):
             for init in operations_in(loop, InitTileOp):
                 _fold(init, loop)

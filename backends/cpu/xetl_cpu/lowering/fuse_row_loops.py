@@ -38,7 +38,6 @@ class FuseRowLoopsPass(Pass):
     """See the module docstring."""
 
     def rewrite(self, op: ModuleOp) -> None:
-        """Rewrite the module in place."""
         blocks = [
             block
             for each in operations_in(op, scf.ParallelOp, scf.ForOp, scf.IfOp)

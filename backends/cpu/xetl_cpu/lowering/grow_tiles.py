@@ -121,7 +121,6 @@ class GrowTilesPass(Pass):
     target: str = "host"
 
     def rewrite(self, op: ModuleOp) -> None:
-        """Rewrite the loops over programs in place."""
         target = find_target(self.target)
         for loop in operations_in(op, scf.ParallelOp):
             if operations_in(loop, BrgemmTileOp):

@@ -40,7 +40,6 @@ class HoistAmxConfigPass(Pass):
     own: bool = False
 
     def rewrite(self, op: ModuleOp) -> None:
-        """Rewrite the module in place."""
         for loop in operations_in(op, scf.ParallelOp):
             pairs = _pairs(loop.body.block)
             are_equal = self.own or len({pair.sizes for pair in pairs}) <= 1

@@ -21,7 +21,6 @@ class HoistDispatchPass(Pass):
     """See the module docstring."""
 
     def rewrite(self, op: ModuleOp) -> None:
-        """Rewrite the module in place."""
         for function in operations_in(op, func.FuncOp):
             _hoist(function)
 

@@ -36,7 +36,6 @@ class HoistLaunchInvariantsPass(Pass):
     """See the module docstring."""
 
     def rewrite(self, op: ModuleOp) -> None:
-        """Rewrite the module in place."""
         loops = operations_in(op, scf.ParallelOp, scf.ForOp)
         # Inner loops first: what leaves one may leave the next as well.
         for loop in reversed(loops):

@@ -40,7 +40,6 @@ class InsertAmxConfigPass(Pass):
     """See the module docstring."""
 
     def rewrite(self, op: ModuleOp) -> None:
-        """Rewrite the module in place."""
         for one in list(op.walk()):
             dispatch = _dispatch(one)
             if dispatch is not None:

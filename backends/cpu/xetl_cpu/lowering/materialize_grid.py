@@ -50,7 +50,6 @@ class MaterializeGridPass(Pass):
     """See the module docstring."""
 
     def rewrite(self, op: ModuleOp) -> None:
-        """Rewrite every kernel of the module in place."""
         for container in [o for o in op.body.block.ops if isinstance(o, gpu.ModuleOp)]:
             for kernel in [
                 o for o in container.body.block.ops if isinstance(o, gpu.FuncOp)

@@ -196,7 +196,6 @@ class MaterializeSubgroupsPass(Pass):
     """See the module docstring."""
 
     def rewrite(self, op: ModuleOp) -> None:
-        """Rewrite the module in place."""
         for function in operations_in(op, func.FuncOp):
             if SUBGROUPS not in function.attributes:
                 continue

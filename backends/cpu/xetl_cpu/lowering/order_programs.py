@@ -37,7 +37,6 @@ class OrderProgramsPass(Pass):
     """See the module docstring."""
 
     def rewrite(self, op: ModuleOp) -> None:
-        """Put the attribute on the loops over programs that want another order."""
         for loop in op.walk():
             if isinstance(loop, scf.ParallelOp):
                 order = _order(loop)

@@ -74,7 +74,6 @@ class PackOperandsPass(Pass):
     target: str = "host"
 
     def rewrite(self, op: ModuleOp) -> None:
-        """Rewrite the module in place."""
         machine = find_target(self.target).machine
         for function in operations_in(op, func.FuncOp):
             _pack_for_programs(function, machine)

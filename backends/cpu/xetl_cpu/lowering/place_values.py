@@ -134,7 +134,6 @@ class PlaceValuesPass(Pass):
     target: str = "host"
 
     def rewrite(self, op: ModuleOp) -> None:
-        """Annotate the module in place."""
         machine = find_target(self.target)
         for loop in operations_in(op, scf.ParallelOp):
             body = loop.body.block

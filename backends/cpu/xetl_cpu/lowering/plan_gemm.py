@@ -31,7 +31,6 @@ class PlanGemmPass(Pass):
     target: str = "host"
 
     def rewrite(self, op: ModuleOp) -> None:
-        """Rewrite the module in place."""
         machine = find_target(self.target)
         for product in operations_in(op, BrgemmTileOp):
             if product.plan is None:

@@ -46,7 +46,6 @@ class PrefetchRowsPass(Pass):
     target: str = "host"
 
     def rewrite(self, op: ModuleOp) -> None:
-        """Put prefetches into the second of the loops that read a row."""
         machine = find_target(self.target).machine
         if machine.costs.l3_latency <= _HIDDEN:
             return

@@ -232,7 +232,6 @@ class RaiseToBrgemmPass(Pass):
     target: str = "host"
 
     def rewrite(self, op: ModuleOp) -> None:
-        """Rewrite the module in place."""
         # Where a store goes, computed behind the loop again, is known before it then.
         for function in operations_in(op, func.FuncOp):
             merge_equal(function.body.block)

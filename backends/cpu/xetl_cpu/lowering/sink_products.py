@@ -33,7 +33,6 @@ class SinkProductsPass(Pass):
     """See the module docstring."""
 
     def rewrite(self, op: ModuleOp) -> None:
-        """Rewrite the module in place."""
         for product in operations_in(op, BrgemmTileOp):
             way = way_to_store(product)
             if way is not None and _may_pass(product, *way):

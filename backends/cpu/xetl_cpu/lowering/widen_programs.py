@@ -45,7 +45,6 @@ class WidenProgramsPass(Pass):
     """See the module docstring."""
 
     def rewrite(self, op: ModuleOp) -> None:
-        """Rewrite the loops over programs in place."""
         for loop in operations_in(op, scf.ParallelOp):
             axis = order_of(loop)[0]
             rows = _loop_over_rows(loop)

@@ -215,7 +215,6 @@ class ExpandTextFormsPass(Pass):
     """See the module docstring."""
 
     def rewrite(self, op: ModuleOp) -> None:
-        """Rewrite the kernels of the module in place."""
         for kernel in operations_in(op, gpu.FuncOp):
             _forget_cache_hints(kernel)
             if TEXT in kernel.attributes:
