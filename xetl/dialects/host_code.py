@@ -29,8 +29,7 @@ _SUFFIX = r"(?:[0-9]+|[a-zA-Z$._-][a-zA-Z0-9$._-]*)"
 _BLANK = r"(?:[ \t\r\n]++|//[^\n]*+)*+"
 _GAP = re.compile(_BLANK)
 _WORD = re.compile(
-    rf"{_BLANK}(?:([a-zA-Z_][\w$.]*)|(%{_SUFFIX})|(->|[:,()\[\]<>=}}]))",
-    re.ASCII,
+    rf"{_BLANK}(?:([a-zA-Z_][\w$.]*)|(%{_SUFFIX})|(->|[:,()\[\]<>=}}]))", re.ASCII
 )
 
 

@@ -101,5 +101,5 @@ def _array(values: Sequence[str | Attribute]) -> Attribute:
 
 
 _MAKERS: dict[type[Attribute], Maker] = {
-    **{UnitAttr: _flag, DenseArrayBase: dense_i64, ArrayAttr: _array},
+    **{UnitAttr: _flag, DenseArrayBase: dense_i64, ArrayAttr: _array}
 }

@@ -198,9 +198,7 @@ class _Checks:
         return [[_types_of(getattr(op, n)) for n in names] for names in self._names]
 
 
-def _types_of(
-    values: SSAValue | Sequence[SSAValue] | None,
-) -> Sequence[Attribute]:
+def _types_of(values: SSAValue | Sequence[SSAValue] | None) -> Sequence[Attribute]:
     if isinstance(values, SSAValue):
         return (values.type,)
     return [each.type for each in values or ()]

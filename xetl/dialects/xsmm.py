@@ -30,10 +30,7 @@ from .traits import READS_AND_WRITES
 # Names and numbers --------------------------------------------------------------------
 
 DISPATCH, INVOKE = "xsmm_brgemm_dispatch", "xsmm_brgemm_invoke"
-TILES = (
-    "xsmm_intel_amx_tile_config_dispatch",
-    "xsmm_intel_amx_tile_config_invoke",
-)
+TILES = ("xsmm_intel_amx_tile_config_dispatch", "xsmm_intel_amx_tile_config_invoke")
 FUNCTIONS = (DISPATCH, INVOKE, *TILES)
 """All that a kernel may call."""
 

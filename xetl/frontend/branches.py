@@ -266,10 +266,7 @@ def _only_alive(
     meeting: _Join, one: Binding | None, other: Binding | None
 ) -> Binding | None:
     """The binding that counts where the other path stopped and has none alike."""
-    for mine, path, theirs in (
-        (one, meeting.other, other),
-        (other, meeting.one, one),
-    ):
+    for mine, path, theirs in ((one, meeting.other, other), (other, meeting.one, one)):
         if mine is None or path.may_run or isinstance(mine.value, Unset):
             continue
         # What a loop that was left gives on must be right; a function ends.

@@ -224,9 +224,7 @@ NodeT = TypeVar("NodeT", bound=ast.stmt)
 Handler = Callable[[Context, NodeT], None]
 
 
-def statement(
-    kind: type[NodeT],
-) -> Callable[[Handler[NodeT]], StatementHandler]:
+def statement(kind: type[NodeT]) -> Callable[[Handler[NodeT]], StatementHandler]:
     """Register the handler of one kind of statement."""
 
     def register(handler: Handler[NodeT]) -> StatementHandler:

@@ -179,11 +179,7 @@ _NUMPY_NAMES = {
     "f64": "float64",
     "index": "int64",
 }
-_ML_DTYPES = {
-    "bf16": "bfloat16",
-    "f8e4m3": "float8_e4m3fn",
-    "f8e5m2": "float8_e5m2",
-}
+_ML_DTYPES = {"bf16": "bfloat16", "f8e4m3": "float8_e4m3fn", "f8e5m2": "float8_e5m2"}
 _LONG_NAMES = {
     (_NUMPY_NAMES | _ML_DTYPES)[dtype.name]: dtype
     for dtype in ALL

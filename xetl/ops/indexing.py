@@ -227,11 +227,7 @@ def _gather_backward(context: Context, grad: Any) -> Mapping[str, Any]:
 
 @function(backward=_gather_backward, saves=["index"])
 def gather(
-    input: ArrayLike,
-    dim: int,
-    index: ArrayLike,
-    *,
-    out: ArrayLike = None,
+    input: ArrayLike, dim: int, index: ArrayLike, *, out: ArrayLike = None
 ) -> Any:
     """``out[i, j] = input[index[i, j], j]`` for dimension 0, and so on.
 
@@ -400,11 +396,7 @@ def _selected(x: Operand, index: Operand, shape: Shape, outer: int, inner: int) 
 
 @xetile.kernel
 def embedding_backward_columns(
-    grad: Array,
-    numbers: Array,
-    out: Array,
-    padding: int,
-    WIDTH: constexpr,
+    grad: Array, numbers: Array, out: Array, padding: int, WIDTH: constexpr
 ) -> None:
     """``out[numbers[i]] += grad[i]`` in some columns, one i after the other.
 

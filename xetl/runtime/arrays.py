@@ -30,13 +30,7 @@ from xetl.runtime.tensors import (
     tensor_as_array,
 )
 
-__all__ = [
-    "ArrayView",
-    "describe_if_array",
-    "locate",
-    "plain_values",
-    "unit_dim",
-]
+__all__ = ["ArrayView", "describe_if_array", "locate", "plain_values", "unit_dim"]
 
 
 def locate(obj: object, name: str = "the array") -> ArrayView:

@@ -451,10 +451,7 @@ def _refuse_other_backend(options: Mapping[str, Any]) -> None:
 
 
 def _run_with_checks(
-    loaded: Loaded,
-    grid: Grid,
-    args: Sequence[Argument],
-    checks: Collection[str],
+    loaded: Loaded, grid: Grid, args: Sequence[Argument], checks: Collection[str]
 ) -> None:
     """Run a kernel on the interpreter.
 

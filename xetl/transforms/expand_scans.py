@@ -82,10 +82,7 @@ def _expanded(op: xetile.TileAssociativeScanOp) -> Sequence[SSAValue]:
 
 
 def _moved(
-    build: Builder,
-    memory: Exchange,
-    value: SSAValue,
-    places: tuple[SSAValue, SSAValue],
+    build: Builder, memory: Exchange, value: SSAValue, places: tuple[SSAValue, SSAValue]
 ) -> SSAValue:
     """The elements at ``places``; masks go as bytes, for memory has no single bits."""
     type_ = value.type

@@ -305,9 +305,7 @@ def _has_small(op: Operation) -> bool:
 
 
 def _widen(
-    op: Operation,
-    wide: dict[tuple[SSAValue, Attribute], SSAValue],
-    factor: Attribute,
+    op: Operation, wide: dict[tuple[SSAValue, Attribute], SSAValue], factor: Attribute
 ) -> None:
     """Let an operation that computes read and give wider values; products a factor."""
     if isinstance(op, _ATOMIC):

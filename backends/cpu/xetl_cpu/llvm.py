@@ -116,10 +116,7 @@ def leave_as_it_is(function: Function) -> None:
 
 
 def begin(
-    module: Module,
-    name: str,
-    params: Sequence[tuple[str, Type]],
-    result: Type = VOID,
+    module: Module, name: str, params: Sequence[tuple[str, Type]], result: Type = VOID
 ) -> tuple[Function, Builder | None]:
     """Get the function that `define` makes; if it is new, with a builder for it."""
     known = module.globals.get(name)

@@ -239,11 +239,7 @@ TABLE = Table(
         **_PROGRAM_MEANINGS,
         **debugging.MEANINGS,
     },
-    builders={
-        **control.BUILDERS,
-        **memory.BUILDERS,
-        **_PROGRAM_BUILDERS,
-    },
+    builders={**control.BUILDERS, **memory.BUILDERS, **_PROGRAM_BUILDERS},
 )
 """All operations the backend knows."""
 

@@ -280,10 +280,7 @@ class ConstantOp(XetlOp, name="arith.constant", traits=[Pure(), ConstantLike()])
 
     @classmethod
     def splat(
-        cls,
-        value: int | float,
-        type_: VectorType[Attribute],
-        **common: Unpack[Common],
+        cls, value: int | float, type_: VectorType[Attribute], **common: Unpack[Common]
     ) -> ConstantOp:
         """A vector full of ``value``."""
         return cls(make_splat(value, type_), type_, **common)
@@ -367,7 +364,5 @@ class SelectOp(XetlOp, name="arith.select", traits=[Pure(), Elementwise()]):
 
 
 Arith = Dialect(
-    "arith",
-    operations_of(__name__),
-    [FastMathFlagsAttr, IntegerOverflowFlagsAttr],
+    "arith", operations_of(__name__), [FastMathFlagsAttr, IntegerOverflowFlagsAttr]
 )

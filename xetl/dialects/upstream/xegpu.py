@@ -103,7 +103,5 @@ class FenceOp(XetlOp, name="xegpu.fence", traits=READS_AND_WRITES):
 
 
 XeGPUHints = ir.Dialect(
-    "xegpu",
-    operations_of(__name__),
-    [NbarrierType, MemorySpaceAttr, FenceScopeAttr],
+    "xegpu", operations_of(__name__), [NbarrierType, MemorySpaceAttr, FenceScopeAttr]
 )

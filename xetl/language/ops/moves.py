@@ -18,14 +18,7 @@ from xetl.language.ops.vectors import arange, reshape
 if TYPE_CHECKING:
     from xetl.language.values import Array, Vector
 
-__all__ = [
-    "cat",
-    "flip",
-    "gather",
-    "interleave",
-    "join",
-    "split",
-]
+__all__ = ["cat", "flip", "gather", "interleave", "join", "split"]
 
 
 @composite

@@ -23,13 +23,7 @@ from xetl.language.ops.vectors import reshape, zeros
 if TYPE_CHECKING:
     from xetl.language.values import Vector
 
-__all__ = [
-    "argsort",
-    "histogram",
-    "sort",
-    "tile_sort",
-    "topk",
-]
+__all__ = ["argsort", "histogram", "sort", "tile_sort", "topk"]
 
 _LEAST = -(1 << 63)
 _MOST_PASSES = 32

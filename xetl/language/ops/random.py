@@ -26,14 +26,7 @@ from xetl.language.ops.program import static_assert, static_range
 if TYPE_CHECKING:
     from xetl.language.values import Vector
 
-__all__ = [
-    "philox",
-    "rand",
-    "randint",
-    "randint4x",
-    "randn",
-    "randn4x",
-]
+__all__ = ["philox", "rand", "randint", "randint4x", "randn", "randn4x"]
 
 
 @composite

@@ -25,10 +25,7 @@ if TYPE_CHECKING:
 
     Vectors = tuple[Vector, ...]
 
-__all__ = [
-    "associative_scan",
-    "reduce",
-]
+__all__ = ["associative_scan", "reduce"]
 
 Combine = Callable[..., Any]
 

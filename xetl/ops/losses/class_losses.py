@@ -234,9 +234,7 @@ def class_loss_backward(
         else:
             line, kernel = _lines(down), kernels.cross_entropy_backward_columns
             each: View = lambda a: np.broadcast_to(  # noqa: E731
-                line(a) if a.size == m else a.reshape(1, 1),
-                down.shape[::2],
-                subok=True,
+                line(a) if a.size == m else a.reshape(1, 1), down.shape[::2], subok=True
             )
             views = (each, down.source, line, itself, itself, down.source)
             width = min(_COLUMNS, width_of(down.shape[2]))

@@ -90,9 +90,7 @@ def autotune(
     return decorate
 
 
-def heuristics(
-    values: Mapping[str, Heuristic],
-) -> Callable[[Kernel], CompletedKernel]:
+def heuristics(values: Mapping[str, Heuristic]) -> Callable[[Kernel], CompletedKernel]:
     """Compute constants of a kernel from its arguments; above ``@xetile.kernel``.
 
     Args:

@@ -126,10 +126,7 @@ class CompletedKernel(Kernel):
             super().warmup(signature, target=target, **chosen)
 
     def completed(
-        self,
-        args: Sequence[Any],
-        keywords: Mapping[str, Any],
-        grid: GridSpec,
+        self, args: Sequence[Any], keywords: Mapping[str, Any], grid: GridSpec
     ) -> dict[str, Any]:
         """The keywords of a launch with all constants; tunes if need be.
 

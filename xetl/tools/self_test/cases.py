@@ -93,10 +93,7 @@ def _blocks() -> Iterator[Case]:
             f"transposed load {np.dtype(dtype).name}",
             kernels.transpose,
             (2, 2),
-            lambda dtype=dtype: [
-                _numbers((64, 32), dtype),
-                np.zeros((32, 64), dtype),
-            ],
+            lambda dtype=dtype: [_numbers((64, 32), dtype), np.zeros((32, 64), dtype)],
             {"H": 16, "W": 32},
         )
 

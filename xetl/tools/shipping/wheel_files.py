@@ -213,11 +213,7 @@ _PLAIN = (int, float, str, bool, type(None))
 
 
 def wheel_files(
-    kernels: Sequence[Asked],
-    package: str,
-    version: str,
-    grid: str | None,
-    output: Path,
+    kernels: Sequence[Asked], package: str, version: str, grid: str | None, output: Path
 ) -> dict[Path, bytes]:
     """Compile the kernels; nothing is written yet.
 

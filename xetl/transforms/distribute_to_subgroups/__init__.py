@@ -220,9 +220,6 @@ def no_workgroup(op: Operation) -> str | None:
 
 XETILE_SG = register_stage(
     StageSpec(
-        "xetile-sg",
-        XETILE.dialects,
-        XETILE.operations,
-        (*XETILE.rules, no_workgroup),
+        "xetile-sg", XETILE.dialects, XETILE.operations, (*XETILE.rules, no_workgroup)
     )
 )

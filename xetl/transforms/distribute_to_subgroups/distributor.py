@@ -163,11 +163,7 @@ class Distributor:
         return self.parts(value, self.everything(matrix_shape(value)))[0]
 
     def moved(
-        self,
-        parts: Sequence[SSAValue],
-        value: SSAValue,
-        source: Layout,
-        target: Layout,
+        self, parts: Sequence[SSAValue], value: SSAValue, source: Layout, target: Layout
     ) -> list[SSAValue]:
         """Parts of what is like ``value`` in one layout, from those in another."""
         shape = matrix_shape(value)

@@ -155,10 +155,7 @@ def convert_layout(
 
 
 def share(
-    team: Subgroups,
-    parts: Sequence[SSAValue],
-    shape: Sequence[int],
-    layout: Layout,
+    team: Subgroups, parts: Sequence[SSAValue], shape: Sequence[int], layout: Layout
 ) -> list[SSAValue]:
     """What the first owner of each sub-tile has, for all who share it.
 

@@ -118,10 +118,7 @@ def resized(type_: Attribute, shape: Sequence[int]) -> Any:
 
 
 def _slice_constant(
-    team: Subgroups,
-    op: arith.ConstantOp,
-    origin: Origin,
-    type_: VectorType[Attribute],
+    team: Subgroups, op: arith.ConstantOp, origin: Origin, type_: VectorType[Attribute]
 ) -> SSAValue:
     assert is_dense(op.value)
     return team.insert(arith.ConstantOp(cut(op.value, origin, type_), type_))
@@ -139,11 +136,7 @@ def cut(dense: Dense, origin: Origin, type_: VectorType[Attribute]) -> Attribute
 
 
 def _cut(
-    data: bytes,
-    shape: Sequence[int],
-    origin: Origin,
-    extents: Sequence[int],
-    size: int,
+    data: bytes, shape: Sequence[int], origin: Origin, extents: Sequence[int], size: int
 ) -> bytes:
     """Some rows of bytes, and of each some elements; any number of dimensions."""
     if not shape:
@@ -159,10 +152,7 @@ def _cut(
 
 
 def _slice_step(
-    team: Subgroups,
-    op: vector.StepOp,
-    origin: Origin,
-    type_: VectorType[Attribute],
+    team: Subgroups, op: vector.StepOp, origin: Origin, type_: VectorType[Attribute]
 ) -> SSAValue:
     step = team.insert(vector.StepOp(type_))
     if origin[0] == 0:

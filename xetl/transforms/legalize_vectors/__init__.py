@@ -26,10 +26,7 @@ from xetl.ir.builder import Pass
 from xetl.transforms.legalize_vectors import accesses, shapes
 from xetl.transforms.rewriting import Rule, apply_rules
 
-_RULES: dict[type[Operation], Rule] = {
-    **accesses.RULES,
-    **shapes.RULES,
-}
+_RULES: dict[type[Operation], Rule] = {**accesses.RULES, **shapes.RULES}
 
 
 class LegalizeVectorsPass(Pass):

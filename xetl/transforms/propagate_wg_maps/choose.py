@@ -143,10 +143,7 @@ def choose_value_map(
 
 
 def _cheapest(
-    shape: Shape,
-    subgroups: int | None,
-    cost: Callable[[Layout], float],
-    device: Device,
+    shape: Shape, subgroups: int | None, cost: Callable[[Layout], float], device: Device
 ) -> Layout:
     if subgroups is not None:
         return cheapest_map(shape, subgroups, cost)

@@ -99,11 +99,7 @@ class _Before:
     """
 
     def __init__(
-        self,
-        builder: Builder,
-        blocking: Blocking,
-        out: str | None,
-        function: Function,
+        self, builder: Builder, blocking: Blocking, out: str | None, function: Function
     ) -> None:
         self.builder, self.blocking, self.out = builder, blocking, out
         self.function = function

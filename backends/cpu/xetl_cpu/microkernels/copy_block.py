@@ -178,11 +178,7 @@ class Block:
             self.builder.masked_store(value, pointer, mask)
 
     def copy_elements(
-        self,
-        group: Value,
-        group_stop: Value,
-        minor: Value,
-        minor_stop: Value,
+        self, group: Value, group_stop: Value, minor: Value, minor_stop: Value
     ) -> None:
         """Leave (group, minor) up to the stops to `emit_copy_elements`."""
         function = emit_copy_elements(self.builder.module, self.target, self.kind)

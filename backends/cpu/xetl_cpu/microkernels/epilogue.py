@@ -73,11 +73,7 @@ def prefetch_c(builder: Builder, blocking: Blocking, c: Value) -> None:
 
 
 def with_c(
-    builder: Builder,
-    blocking: Blocking,
-    sums: list[Value],
-    c: Value,
-    accumulate: Value,
+    builder: Builder, blocking: Blocking, sums: list[Value], c: Value, accumulate: Value
 ) -> list[Value]:
     """The sums and what is in C, if that counts."""
     arithmetic = blocking.arithmetic
