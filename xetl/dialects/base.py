@@ -35,6 +35,10 @@ if TYPE_CHECKING:
 
 Value: TypeAlias = SSAValue | Operation
 Index: TypeAlias = int | SSAValue
+Part: TypeAlias = (
+    str | int | SSAValue | Attribute | tuple["Part", ...] | Sequence["Part"]
+)
+"""What `write` prints: a tuple is several parts, any other sequence a list."""
 
 
 def type_of(value: Value) -> Attribute:
@@ -228,15 +232,23 @@ def print_indices(
     """Print ``[8, %i]``."""
     with printer.in_square_brackets():
         found = mix_indices(static, values)
-        printer.print_list(found, lambda each: print_index(printer, each))
+        printer.print_list(found, lambda each: write(printer, each))
 
 
-def print_index(printer: Printer, index: Index) -> None:
-    """Print a constant or a value."""
-    if isinstance(index, int):
-        printer.print_string(str(index))
-    else:
-        printer.print_ssa_value(index)
+def write(printer: Printer, *parts: Part) -> None:
+    """Print one part behind the other, of a list with commas and in parentheses."""
+    for part in parts:
+        if isinstance(part, str | int):
+            printer.print_string(str(part))
+        elif isinstance(part, SSAValue):
+            printer.print_ssa_value(part)
+        elif isinstance(part, Attribute):
+            printer.print_attribute(part)
+        elif isinstance(part, tuple):
+            write(printer, *part)
+        else:
+            with printer.in_parens():
+                printer.print_list(part, lambda each: write(printer, each))
 
 
 # The text form ----------------------------------------------------------------------

@@ -21,6 +21,7 @@ from ..base import (
     parse_optional_operands,
     print_attributes,
     resolve_indices,
+    write,
 )
 from ..operation import Common, XetlOp, operations_of
 
@@ -66,10 +67,7 @@ class _AffineOp(XetlOp, traits=[Pure()]):
         return cls(map_, resolve_indices(parser, values), attributes=attributes)
 
     def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_attribute(self.map)
-        with printer.in_parens():
-            printer.print_list(self.dimensions, printer.print_ssa_value)
+        write(printer, " ", self.map, [*self.dimensions])
         if self.symbols:
             with printer.in_square_brackets():
                 printer.print_list(self.symbols, printer.print_ssa_value)

@@ -14,7 +14,7 @@ from xdsl.traits import IsolatedFromAbove, IsTerminator, Pure, SymbolOpInterface
 
 from xetl.records import record
 
-from ..base import Value, check, is_array
+from ..base import Value, check, is_array, write
 from ..operation import Common, XetlOp, operations_of
 from ..verify import LocatedVerifyException
 
@@ -139,19 +139,11 @@ def print_arguments(
 
     def print_one(index: int) -> None:
         argument = arguments[index]
-        printer.print_ssa_value(argument)
-        printer.print_string(": ")
-        printer.print_attribute(argument.type)
+        write(printer, argument, ": ", argument.type)
         printer.print_op_attributes(_attributes_at(attributes, index))
 
     with printer.in_parens():
         printer.print_list(range(len(arguments)), print_one)
-
-
-def print_types(printer: Printer, types: Sequence[Attribute]) -> None:
-    """Print ``(types)``."""
-    with printer.in_parens():
-        printer.print_list(types, printer.print_attribute)
 
 
 def print_results(
@@ -165,9 +157,9 @@ def print_results(
 
     if not results:
         return
-    printer.print_string(" -> ")
+    write(printer, " -> ")
     if len(results) == 1 and attributes is None:
-        printer.print_attribute(results[0])
+        write(printer, results[0])
         return
     with printer.in_parens():
         printer.print_list(range(len(results)), print_one)
@@ -224,14 +216,14 @@ class FuncOp(
 
     def print(self, printer: Printer) -> None:
         if self.sym_visibility is not None:
-            printer.print_string(f" {self.sym_visibility.data}")
-        printer.print_string(" ")
+            write(printer, f" {self.sym_visibility.data}")
+        write(printer, " ")
         printer.print_symbol_name(self.sym_name.data)
         if self.body.blocks:
             arguments = self.body.blocks[0].args
             print_arguments(printer, arguments, self.arg_attrs)
         else:
-            print_types(printer, self.function_type.inputs.data)
+            write(printer, [*self.function_type.inputs.data])
         print_results(printer, self.function_type.outputs.data, self.res_attrs)
         printer.print_op_attributes(
             self.properties | self.attributes,
@@ -239,7 +231,7 @@ class FuncOp(
             print_keyword=True,
         )
         if self.body.blocks:
-            printer.print_string(" ")
+            write(printer, " ")
             printer.print_region(self.body, False, False)
 
     def verify_(self) -> None:

@@ -19,7 +19,7 @@ from xdsl.traits import (
 from xdsl.utils.exceptions import VerifyException
 
 from ..attributes import WordAttr
-from ..base import check
+from ..base import check, write
 from ..operation import Common, XetlOp, operations_of
 from ..traits import READS_AND_WRITES
 from . import func as syntax
@@ -62,8 +62,7 @@ class ModuleOp(
         printer.print_string(" ")
         printer.print_symbol_name(self.sym_name.data)
         if self.targets is not None:
-            printer.print_string(" ")
-            printer.print_attribute(self.targets)
+            write(printer, " ", self.targets)
         printer.print_op_attributes(self.attributes, print_keyword=True)
         printer.print_string(" ")
         printer.print_region(self.body)

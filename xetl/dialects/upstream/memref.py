@@ -21,6 +21,7 @@ from ..base import (
     memref_type,
     parse_attributes,
     print_attributes,
+    write,
 )
 from ..memref_layout import has_static_layout
 from ..operation import XetlOp, operations_of
@@ -227,14 +228,12 @@ class GlobalOp(XetlOp, name="memref.global", traits=[traits.SymbolOpInterface()]
         if self.constant is not None:
             printer.print_string("constant ")
         printer.print_symbol_name(self.sym_name.data)
-        printer.print_string(" : ")
-        printer.print_attribute(self.type)
+        write(printer, " : ", self.type)
         value = self.initial_value
         if isinstance(value, builtin.UnitAttr):
-            printer.print_string(" = uninitialized")
+            write(printer, " = uninitialized")
         elif value is not None:
-            printer.print_string(" = ")
-            printer.print_string(str(value).rpartition(" : ")[0])
+            write(printer, " = ", str(value).rpartition(" : ")[0])
         print_attributes(printer, self, _HIDDEN_OF_GLOBAL)
 
     def verify_(self) -> None:

@@ -20,19 +20,27 @@ from xdsl.traits import (
 )
 from xdsl.utils.exceptions import VerifyException
 
-from ..base import Value, check, dense_i64, ints_of, parse_attributes, print_attributes
+from ..base import (
+    Value,
+    check,
+    dense_i64,
+    ints_of,
+    parse_attributes,
+    print_attributes,
+    write,
+)
 from ..operation import Common, XetlOp, operations_of
 from ..type_rules import like_all
 from . import scf_parallel as parallel
-from .func import parse_keyword_attributes, print_types
+from .func import parse_keyword_attributes
 from .scf_parallel import *
 from .scf_parallel import (
     YieldOp,
+    assignments,
     parse_assignments,
     parse_result_types,
     parse_types,
     parse_yielding_region,
-    print_assignments,
     print_body,
     print_result_types,
     terminate,
@@ -117,20 +125,13 @@ class ForOp(
 
     def print(self, printer: Printer) -> None:
         counter, *arguments = self.body.block.args
-        printer.print_string(" ")
-        printer.print_ssa_value(counter)
-        bounds = (self.lower_bound, self.upper_bound, self.step)
-        for word, bound in zip((" = ", " to ", " step "), bounds):
-            printer.print_string(word)
-            printer.print_ssa_value(bound)
+        write(printer, " ", counter, " = ", self.lower_bound, " to ", self.upper_bound)
+        write(printer, " step ", self.step)
         if arguments:
-            printer.print_string(" iter_args")
-            print_assignments(printer, arguments, self.init_args)
-            printer.print_string(" -> ")
-            print_types(printer, [argument.type for argument in arguments])
+            write(printer, " iter_args", assignments(arguments, self.init_args))
+            print_result_types(printer, [argument.type for argument in arguments])
         if counter.type != IndexType():
-            printer.print_string(" : ")
-            printer.print_attribute(counter.type)
+            write(printer, " : ", counter.type)
         print_body(printer, self.body, terminator=bool(arguments))
         print_attributes(printer, self)
 
@@ -176,12 +177,11 @@ class IfOp(
         )
 
     def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_ssa_value(self.condition)
+        write(printer, " ", self.condition)
         print_result_types(printer, self.result_types)
         print_body(printer, self.then_region, terminator=bool(self.results))
         if self.else_region.blocks:
-            printer.print_string(" else")
+            write(printer, " else")
             print_body(printer, self.else_region, terminator=bool(self.results))
         print_attributes(printer, self)
 
@@ -229,14 +229,13 @@ class WhileOp(XetlOp, name="scf.while", traits=[RecursiveMemoryEffect()]):
         )
 
     def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
+        write(printer, " ")
         if self.inits:
-            print_assignments(printer, self.before.block.args, self.inits)
-            printer.print_string(" ")
-        printer.print_string(": ")
+            write(printer, assignments(self.before.block.args, self.inits), " ")
+        write(printer, ": ")
         printer.print_function_type([v.type for v in self.inits], self.result_types)
         print_body(printer, self.before, terminator=True)
-        printer.print_string(" do ")
+        write(printer, " do ")
         printer.print_region(self.after)
         printer.print_op_attributes(self.attributes, print_keyword=True)
 
@@ -273,7 +272,7 @@ class ExecuteRegionOp(
 
     def print(self, printer: Printer) -> None:
         print_result_types(printer, self.result_types)
-        printer.print_string(" ")
+        write(printer, " ")
         printer.print_region(self.region, print_empty_block=False)
         print_attributes(printer, self)
 
@@ -315,16 +314,15 @@ class IndexSwitchOp(XetlOp, name="scf.index_switch", traits=[RecursiveMemoryEffe
         )
 
     def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_ssa_value(self.arg)
+        write(printer, " ", self.arg)
         print_attributes(printer, self, ("cases",))
         if self.results:
-            printer.print_string(" -> ")
+            write(printer, " -> ")
             printer.print_list(self.result_types, printer.print_attribute)
         for case, region in zip(ints_of(self.cases), self.case_regions):
-            printer.print_string(f"\ncase {case} ")
+            write(printer, f"\ncase {case} ")
             printer.print_region(region, print_empty_block=False)
-        printer.print_string("\ndefault ")
+        write(printer, "\ndefault ")
         printer.print_region(self.default_region, print_empty_block=False)
 
     def verify_(self) -> None:

@@ -25,6 +25,7 @@ from xdsl.utils.exceptions import VerifyException
 from ..base import (
     Index,
     MixedList,
+    Part,
     check,
     ints_of,
     mix_indices,
@@ -32,12 +33,12 @@ from ..base import (
     parse_indices,
     parse_operands,
     print_attributes,
-    print_index,
     resolve_indices,
+    write,
 )
 from ..operation import Common, XetlOp
 from ..type_rules import like_all
-from .func import GivingOp, print_types
+from .func import GivingOp
 
 if TYPE_CHECKING:
     from xdsl.parser import Parser, UnresolvedOperand
@@ -64,18 +65,11 @@ def parse_assignments(
     return arguments, operands
 
 
-def print_assignments(
-    printer: Printer, arguments: Sequence[SSAValue], values: Sequence[SSAValue]
-) -> None:
-    """Print ``(%a = %b, ...)``."""
-
-    def print_one(pair: tuple[SSAValue, SSAValue]) -> None:
-        printer.print_ssa_value(pair[0])
-        printer.print_string(" = ")
-        printer.print_ssa_value(pair[1])
-
-    with printer.in_parens():
-        printer.print_list(list(zip(arguments, values)), print_one)
+def assignments(
+    arguments: Sequence[SSAValue], values: Sequence[SSAValue]
+) -> list[Part]:
+    """``(%a = %b, ...)``."""
+    return [(one, " = ", value) for one, value in zip(arguments, values)]
 
 
 def parse_counters(parser: Parser) -> list[Parser.Argument]:
@@ -128,8 +122,7 @@ def parse_result_types(parser: Parser) -> list[Attribute]:
 def print_result_types(printer: Printer, types: Sequence[Attribute]) -> None:
     """Print ``-> (types)``, or nothing if there are none."""
     if types:
-        printer.print_string(" -> ")
-        print_types(printer, types)
+        write(printer, " -> ", [*types])
 
 
 def parse_yielding_region(parser: Parser, terminator: type[Operation]) -> Region:
@@ -172,11 +165,10 @@ class ReduceOp(
         if self.arguments:
             with printer.in_parens():
                 printer.print_list(self.arguments, printer.print_ssa_value)
-                printer.print_string(" : ")
-                printer.print_list(
-                    [a.type for a in self.arguments], printer.print_attribute
-                )
-            printer.print_string(" ")
+                write(printer, " : ")
+                types = [each.type for each in self.arguments]
+                printer.print_list(types, printer.print_attribute)
+            write(printer, " ")
             printer.print_list(self.reductions, printer.print_region)
         print_attributes(printer, self)
 
@@ -232,21 +224,12 @@ class ParallelOp(
         )
 
     def print(self, printer: Printer) -> None:
-        def print_values(values: Sequence[SSAValue]) -> None:
-            with printer.in_parens():
-                printer.print_list(values, printer.print_ssa_value)
-
-        printer.print_string(" ")
-        print_values(self.body.block.args)
-        bounds = (self.lower_bounds, self.upper_bounds, self.steps)
-        for word, values in zip((" = ", " to ", " step "), bounds):
-            printer.print_string(word)
-            print_values(values)
+        write(printer, " ", [*self.body.block.args], " = ", [*self.lower_bounds])
+        write(printer, " to ", [*self.upper_bounds], " step ", [*self.steps])
         if self.init_vals:
-            printer.print_string(" init ")
-            print_values(self.init_vals)
+            write(printer, " init ", [*self.init_vals])
         print_result_types(printer, self.result_types)
-        printer.print_string(" ")
+        write(printer, " ")
         printer.print_region(self.body, print_entry_block_args=False)
         print_attributes(printer, self, ("operandSegmentSizes",))
 
@@ -350,18 +333,12 @@ class ForallOp(XetlOp, name="scf.forall", traits=[RecursiveMemoryEffect()]):
 
     def print(self, printer: Printer) -> None:
         lowers, uppers, steps = self.mixed_bounds
-        printer.print_string(" ")
-        with printer.in_parens():
-            printer.print_list(self.region.block.args, printer.print_ssa_value)
+        write(printer, " ", [*self.region.block.args])
         if set(lowers) == {0} and set(steps) == {1}:
-            parts = [(" in ", uppers)]
+            write(printer, " in ", [*uppers])
         else:
-            parts = [(" = ", lowers), (" to ", uppers), (" step ", steps)]
-        for word, bounds in parts:
-            printer.print_string(word)
-            with printer.in_parens():
-                printer.print_list(bounds, lambda one: print_index(printer, one))
-        printer.print_string(" ")
+            write(printer, " = ", [*lowers], " to ", [*uppers], " step ", [*steps])
+        write(printer, " ")
         last = self.region.block.last_op
         printer.print_region(
             self.region,

@@ -30,6 +30,7 @@ from ..base import (
     parse_attributes,
     parse_operands,
     vector_type,
+    write,
 )
 from ..operation import Common, XetlOp
 from ..reduction_kinds import CombiningKindAttr, kind_fits
@@ -213,8 +214,7 @@ class ContractOp(XetlOp, name="vector.contract", traits=[Pure()]):
         printer.print_list(self.operands, printer.print_ssa_value)
         printer.print_string(" : ")
         printer.print_list([self.lhs.type, self.rhs.type], printer.print_attribute)
-        printer.print_string(" into ")
-        printer.print_attribute(self.result.type)
+        write(printer, " into ", self.result.type)
 
     def verify_(self) -> None:
         types = [vector_type(self.lhs), vector_type(self.rhs), self.acc.type]
