@@ -66,7 +66,6 @@ class ArrayView:
 
     Attributes:
         address: of the element ``[0, 0, ...]``, in bytes.
-        dtype: of one element.
         shape: number of elements in each dimension.
         strides: distance between neighbours in each dimension, in elements.
         readonly: whether the owner forbids writing.
@@ -222,8 +221,6 @@ class RecordedLaunch(NamedTuple):
     """A launch that has been done.
 
     Attributes:
-        executable: the code.
-        grid: of the launch.
         args: arrays and numbers, constants left out.
         stored: which of them the kernel writes.
     """
@@ -238,7 +235,6 @@ class RecordedCall(NamedTuple):
     """All that a function has launched, and where its arrays came from.
 
     Attributes:
-        launches: in order.
         given: of each argument an array (as the user has it), or the value that it must
             have again; numbers that may differ have any.
         numbers: which argument each of the last ones of all launches is; None: it is
@@ -402,9 +398,6 @@ class BackendBase(ABC):
         """The most that the machine does: 10^9 operations and bytes a second.
 
         As its maker says, or measured where it is this machine.
-
-        Args:
-            dtype: of the products.
 
         Returns:
             None: nobody knows.

@@ -160,8 +160,6 @@ class Field(NamedTuple):
     """A parameter of a `StructAttr`.
 
     Attributes:
-        parse: parses the value.
-        show: prints the value.
         default: what is not printed; None: the text must give it.
     """
 

@@ -106,7 +106,6 @@ def check(condition: bool, message: str, *values: object) -> None:
         condition: what must hold.
         message: what does not; with ``values``, its ``{}`` in their order: where a
             check is frequent, text of types that are right costs more than all else.
-        values: to print.
 
     A long message stands in a line before; what fits no line is an ``if`` that raises.
     """

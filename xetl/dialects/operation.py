@@ -108,7 +108,6 @@ class XetlOp(IRDLOperation, metaclass=_Plain):
             name: of the operation; None of a base class.
             traits: what is known of it; it has those of its bases as well.
             makers: what makes properties of Python values; see `property_values`.
-            others: for other base classes.
         """
         super().__init_subclass__(**others)
         if makers is not None:
@@ -227,7 +226,6 @@ def row(base: type[OpT], name: str, text: str, *, commutes: bool = False) -> typ
     Args:
         base: defines operands, results, text and checks.
         name: of the operation; its words are the name of the class.
-        text: the docstring of the class.
         commutes: whether its sides may swap.
     """
     words = name.partition(".")[2].replace(".", "_").split("_")

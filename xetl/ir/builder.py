@@ -40,7 +40,6 @@ class Builder:
     and remainders expect operands that are not negative.
 
     Args:
-        point: operations are inserted here.
         location: inserted operations without a location get it; None: they get none.
         rewriter: is told of each insertion, so that its worklist and listeners see it.
     """

@@ -359,7 +359,6 @@ def index_select(
 
     Args:
         input: any shape and dtype, from any library as for `softmax`.
-        dim: the dimension.
         index: (k,), i32 or i64. A number outside of the array gives zeros.
         out: where the result goes: the shape of ``input``, but k along ``dim``.
 

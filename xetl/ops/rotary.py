@@ -53,7 +53,6 @@ def rope_rows(
         INTERLEAVED: see ``x``.
         INVERSE: whether pairs are turned back.
         ACC: the dtype that is computed in.
-        ROWS: positions of a program.
         WIDTH: columns of a tile, n or more.
     """
     first = xetile.program_id(1) * ROWS

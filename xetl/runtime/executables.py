@@ -229,11 +229,7 @@ class Found(NamedTuple):
 
 
 class Prepared(NamedTuple):
-    """A call that was checked, and compiled for.
-
-    Attributes:
-        wanted: what its arguments ask for.
-    """
+    """A call that was checked, and compiled for."""
 
     wanted: Specialization
     place: Place | None

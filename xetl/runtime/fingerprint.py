@@ -113,7 +113,6 @@ class Fingerprint:
 
     Attributes:
         base: what was known before.
-        reads: what was read.
     """
 
     base: Base

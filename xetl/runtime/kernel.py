@@ -39,7 +39,6 @@ class Kernel(LaunchedKernel):
     """A function decorated with ``@xetile.kernel``.
 
     Attributes:
-        fn: the Python function.
         subgroups: (rows, columns) of a kernel written at subgroup level, or None.
     """
 

@@ -93,7 +93,6 @@ class Comparison(Sequence[float]):
     """Times of several functions, in milliseconds and in their order.
 
     Attributes:
-        names: of the functions.
         noise: half the range from the first to the third quartile, by function.
     """
 

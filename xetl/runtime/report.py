@@ -43,8 +43,6 @@ class Explanation:
     """What became of a kernel; ``str()`` is the report.
 
     Attributes:
-        kernel: its name.
-        backend: who compiled it.
         target: the machine it was compiled for.
         remarks: what was decided, in the order of the lines.
         file: where the kernel is.
@@ -137,8 +135,6 @@ class Stats:
     """Sizes and times of a compiled kernel; None where it does not apply.
 
     Attributes:
-        kernel: its name.
-        backend: who compiled it.
         target: the machine it was compiled for.
         compile_ms: milliseconds from the Python function to machine code.
         code_bytes: size of the machine code.
@@ -247,9 +243,6 @@ def stats(
     """The facts an artifact holds, and what its backend finds out when asked.
 
     Args:
-        backend: who compiled it.
-        target: for what.
-        artifact: the code.
         grid: of a launch, if it is known.
         args: of a launch; None: they were only described.
     """

@@ -93,11 +93,7 @@ class Shortcuts:
         return id(self._latest)
 
     def put(self, new: Shortcut, most: int = _MOST_SHORTCUTS) -> None:
-        """Put ``new`` in front, without an older one for the same calls.
-
-        Args:
-            most: how many are kept.
-        """
+        """Put ``new`` in front, without an older one for the same calls."""
         _, known, records = self._latest[0]
         kept = [
             (old, record)
@@ -204,11 +200,7 @@ def answer_calls(
 
 
 def shapes_key(values: Sequence[Any], kinds: Collection[type]) -> int:
-    """A number that calls with other shapes of arrays hardly have, as native code has.
-
-    Args:
-        kinds: the classes of arrays.
-    """
+    """A number that hardly two calls share whose arrays have other shapes."""
     key = 0
     for each in values:
         if type(each) in kinds:

@@ -71,7 +71,6 @@ class Form(NamedTuple):
     """What a structure must be like to be taken apart as an earlier one was.
 
     Attributes:
-        kind: its class.
         names: of its fields; None: it has items.
         items: the form of each item, None for those that are no structures.
     """

@@ -122,7 +122,6 @@ class TextKernel(LaunchedKernel):
     Attributes:
         name: its name in the text.
         qualified_name: with the names of the modules around it, ``module::name``.
-        names: of its arguments.
     """
 
     def __init__(
@@ -191,7 +190,6 @@ class TextKernel(LaunchedKernel):
         """The text of a stage, of what a pass leaves, or ``"llvm"``, ``"asm"``.
 
         Args:
-            stage: its name.
             args: as in a launch, or none: then the types have to do.
             options: ``backend``, ``target`` and ``subgroups`` (a tuple).
         """

@@ -73,7 +73,6 @@ class Format:
 
     Attributes:
         fraction: bits of it.
-        bias: of the exponent.
         special: the first code that is no finite number, without sign.
         last: the code of what is too large.
         nan: the code of NaN, without sign.

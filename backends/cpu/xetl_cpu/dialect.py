@@ -323,8 +323,6 @@ class Output(NamedTuple):
 
     Attributes:
         matrix: its columns are contiguous.
-        row: a row of it.
-        col: a column of it.
         cols: how many columns are stored.
         is_wanted: whether it goes there now.
     """

@@ -193,7 +193,6 @@ def c_header(
 
     Args:
         name: of the function; the object has ``NAME_kernel``.
-        signature: what the kernel takes.
         stored: indices of the arguments it writes, constants left out.
         uses_tiles: whether Linux must permit AMX first.
     """

@@ -74,7 +74,6 @@ class Machine:
         l1: data cache of a core.
         l2: cache of a core.
         l3: cache of several cores.
-        costs: of instructions.
         cores: that this process may use.
         nodes: of memory (NUMA).
         huge_page: bytes of a transparent huge page; 0: the system has none.

@@ -47,7 +47,6 @@ class Loop:
     """LLVM IR of a function ``peak``, of memory and a number of trips.
 
     Attributes:
-        text: of the module.
         operations: of a trip; a multiply-add is two.
         memory: bytes it reads, or stores its sums to.
         lanes: f32 of a register; 0: of tiles.
@@ -85,7 +84,6 @@ class Products:
     """A loop of products on several threads.
 
     Attributes:
-        loop: what runs.
         operations: of a call.
     """
 
@@ -93,8 +91,6 @@ class Products:
         """Compile it.
 
         Args:
-            loop: what to run.
-            threads: how many run it.
             operations: at least so many on each thread in a call.
         """
         self.loop = loop
@@ -163,7 +159,6 @@ def register_loop(dtype: str, chains: int | None = None) -> Loop:
     Where there are none of these bf16 is multiplied as f32, as f16 is everywhere.
 
     Args:
-        dtype: of the factors.
         chains: sums that do not depend on each other; by default enough of them.
     """
     features = llvm.get_host_cpu_features()

@@ -37,12 +37,7 @@ _SITES = 1 << 20
 
 
 class Run:
-    """What the checks know of one launch.
-
-    Args:
-        guard: of the plan that runs.
-        several: whether programs have several subgroups.
-    """
+    """What the checks know of one launch."""
 
     def __init__(self, guard: Guard, several: bool) -> None:
         self.several = several
@@ -151,13 +146,7 @@ class Run:
 
 
 class Guard:
-    """Puts checks before the operations of a kernel.
-
-    Attributes:
-        checks: which are on.
-        sites: the operations that touch memory.
-        named: whether there are named barriers.
-    """
+    """Puts checks before the operations of a kernel."""
 
     def __init__(self, checks: Collection[str]) -> None:
         self.checks = frozenset(checks)

@@ -83,7 +83,6 @@ class Clash(NamedTuple):
 
     Attributes:
         offset: of the element, from the origin.
-        kind: what the earlier one did.
         code: who it was.
     """
 

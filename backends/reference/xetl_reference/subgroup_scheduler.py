@@ -41,9 +41,6 @@ def _never() -> bool:
 class SubgroupScheduler:
     """Runs the subgroups of a program.
 
-    Attributes:
-        count: how many there are.
-
     Args:
         program: where the program lies in the grid, for errors.
     """

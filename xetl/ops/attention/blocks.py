@@ -40,9 +40,7 @@ def blocks_of(
     """How many queries a program has, and how many keys a block.
 
     Args:
-        operands: q, k and v.
         extents: queries and keys of a sequence.
-        is_masked: whether scores are.
     """
     (queries, keys), dtype, columns = extents, operands[0].dtype, operands[2].shape[-1]
     backend = choose_backend(values=[array_of(x) for x in operands])

@@ -79,8 +79,6 @@ class Launch:
         kernel: takes arrays, numbers that may differ from call to call, constants.
         views: of each array; None: it is the same for all loops, and may be None.
         loops: extents of the dimensions that the host goes through.
-        grid: of each launch.
-        constants: the compile-time arguments.
     """
 
     kernel: Kernel
@@ -101,7 +99,6 @@ class Launch:
         """Launch the kernel for each index of the loops.
 
         Args:
-            arrays: of the call.
             numbers: what the kernel takes behind them.
             launched: where each launch is put.
         """

@@ -58,7 +58,6 @@ class Step:
     """A launch of a function.
 
     Attributes:
-        launch: of the arrays.
         operands: inputs, results and temporary arrays in the order of the launch.
         numbers: what the kernel takes behind them.
     """
@@ -168,7 +167,6 @@ class Context:
         """Take what torch has kept.
 
         Args:
-            declared: the function.
             node: its ``values`` are all arguments; of arrays that are not saved (dtype,
                 shape).
             places: of the arrays among the inputs of the node.

@@ -219,7 +219,6 @@ class Function:
 
         Args:
             values: these, ``out`` last.
-            call: the arguments as they came.
 
         Raises:
             LaunchError: the arguments do not fit.

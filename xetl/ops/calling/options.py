@@ -75,7 +75,6 @@ def plain(name: str, kind: str, value: Any) -> Any:
     """An option as a rule takes it.
 
     Args:
-        name: of the option.
         kind: the annotation without ``| None``.
         value: what was given; not None where that is allowed.
 

@@ -49,10 +49,8 @@ def again_of(
     """What computes calls like one, and has torch record them.
 
     Args:
-        declared: the function.
         below: computes it.
         how: completes calls of ``below``.
-        call: the one.
 
     Returns:
         None where the general way is to do it.
@@ -88,11 +86,8 @@ def again_by(
     """What does calls like one of a function that torch knows as another one.
 
     Args:
-        declared: the function.
-        inner: the other one.
         arguments: of it, by those of the function.
         finish: gives the result of the function by that of the other one.
-        call: the one.
     """
     found = _placed(declared, declared.completing, call)
     if found is None:

@@ -53,7 +53,6 @@ class Recording(NamedTuple):
     """A call, and what it has launched.
 
     Attributes:
-        given: its arguments.
         launches: if they were recorded.
         objects: its inputs and results, as the user has them, or None.
         arrays: their memory, as NumPy's arrays.
@@ -263,7 +262,6 @@ def remember(
 
     Args:
         recorder: of the plan of the call.
-        call: what was launched.
         natives: the functions that are called so, the public one first; they share
             what is known.
     """

@@ -374,7 +374,6 @@ def record(declared: Function, below: Callable[..., Any], values: Sequence[Any])
     """Compute a function, and have torch record it.
 
     Args:
-        declared: the function.
         below: computes it without a trace.
         values: all arguments but ``out``.
 
@@ -397,7 +396,6 @@ def transformed(declared: Function, values: Sequence[Any]) -> Any:
     """Compute a function inside of `torch.func.grad`, `vmap` and the like.
 
     Args:
-        declared: the function.
         values: all arguments but ``out``.
     """
     operator = operator_of(declared)

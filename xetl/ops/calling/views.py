@@ -92,7 +92,6 @@ class RowTile(NamedTuple):
     """What a program has of the rows of a matrix.
 
     Attributes:
-        rows: how many.
         map: which subgroup owns what; None: the compiler says.
         is_full: whether rows are as wide as the tile, so nothing is padded.
     """
@@ -110,7 +109,6 @@ def row_tile(x: Operand, matrix: Sequence[int], width: int, sums: DType) -> RowT
     Args:
         x: where it is says who computes.
         matrix: rows and columns.
-        width: of the tile.
         sums: the dtype that is computed in.
     """
     if choose_backend(values=[array_of(x)]).name != DEVICE_BACKEND:
@@ -218,8 +216,6 @@ def floats_as(
     """The float dtype of a result: that of ``x``, or what the caller names.
 
     Args:
-        function: whose result.
-        x: the input.
         dtype: what the caller names, or None.
         converts: whether the input may be integers if the caller names a dtype.
 
@@ -272,9 +268,7 @@ def rows(
 
     Args:
         kernel: takes the operands, numbers, constants.
-        operands: inputs, then results.
         views: how each is seen as (..., m, n), or `Shared`; None for no operand.
-        constants: the compile-time arguments.
         numbers: what the kernel takes behind the operands.
         parts: how many programs a row has.
         rows_of_program: how many rows a program has.
@@ -340,8 +334,6 @@ def strips(
 
     Args:
         kernel: takes the operands, the constants, and the width of a strip.
-        operands: inputs, then results.
-        views: of the operands.
         extents: how many matrices there are, and columns of each.
         constants: the compile-time arguments without the width.
         loops: see `Launch`.

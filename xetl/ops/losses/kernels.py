@@ -172,7 +172,6 @@ def nll_rows(
         weights: (m / ROWS,).
         ignore: the class of rows that do not count, as those outside of the classes.
         ACC: the dtype that is computed in.
-        ROWS: of a program.
     """
     program = xetile.program_id(0)
     first = program * ROWS

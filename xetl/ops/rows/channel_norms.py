@@ -96,7 +96,6 @@ def group_norm_rows(
         bias: the same.
         out: as ``x``.
         CHANNELS: rows of a group.
-        GROUPS: of a sample.
         ACC: the dtype that is computed in.
         WIDTH: columns of a piece.
     """

@@ -75,7 +75,6 @@ def norm_rows(
         CENTERED: whether the mean is subtracted; if not, variance is mean(x * x).
         ACC: the dtype that is computed in.
         WIDTH: columns of a tile, n or more.
-        ROWS: rows of a tile.
         MAP: which subgroup owns what of it.
         IS_FULL: whether WIDTH is n.
     """

@@ -168,7 +168,6 @@ def sort(
     Args:
         input: any shape; floats or integers, from any library as for `softmax`; at most
             16,384 elements along ``dim``, of 64 bits 8,192.
-        dim: the dimension.
         descending: whether the largest comes first. NaN comes last in either order.
         stable: whether equals keep their order; they do always.
         out: where the results go: a pair of the dtype of ``input`` and i64.
@@ -200,7 +199,6 @@ def topk(
     Args:
         input: see `sort`.
         k: how many.
-        dim: the dimension.
         largest: whether the largest are wanted; else the least. NaN comes last.
         sorted: whether they are in order; they are always.
         out: where the results go: a pair of the dtype of ``input`` and i64.

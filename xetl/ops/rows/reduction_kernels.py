@@ -41,8 +41,6 @@ def reduced(name: str, x: Operand, dim: Any, keepdim: bool) -> Reduced:
     """What a function reduces.
 
     Args:
-        name: of the function.
-        x: its operand.
         dim: the dimensions as the caller names them; None or none: all.
         keepdim: whether they stay, with extent 1.
 
@@ -127,7 +125,6 @@ def by_columns(
     Args:
         kernel: takes the operands, the constants, and the width of a strip.
         operands: the input, then results.
-        what: is reduced.
         constants: the compile-time arguments without the width.
     """
     outer, _, inner = what.shape

@@ -57,7 +57,6 @@ def softmax_rows(
         out: as ``x``.
         ACC: the dtype that is computed in.
         WIDTH: columns of a tile, n or more.
-        ROWS: rows of a tile.
         MAP: which subgroup owns what of it.
         IS_FULL: whether WIDTH is n.
     """
@@ -266,7 +265,6 @@ def softmax(
     Args:
         input: any shape; f16, bf16, f32 or f64. NumPy (bf16 by ml_dtypes), torch,
             memory of a device (USM), anything with ``__dlpack__``.
-        dim: the dimension.
         dtype: of the result; None: that of ``input``. Integers need one.
         out: where the result goes: shape of ``input``, any float dtype. It may be
             ``input``, but not share memory with it otherwise.

@@ -40,7 +40,6 @@ def exact(squares: Vector, rest: Vector, n: int) -> Vector:
     Args:
         squares: the sum for a mean that was rounded.
         rest: the sum of these differences: n times the error of that mean.
-        n: how many.
 
     Source: Chan, Golub, LeVeque, Algorithms for computing the sample variance, 1983.
     """
@@ -64,7 +63,6 @@ def var_rows(
         CORRECTION: what the rows' length is lowered by.
         ACC: the dtype that is computed in.
         WIDTH: columns of a piece.
-        ROWS: of a program.
     """
     row, number = xetile.program_id(0) * ROWS, xetile.program_id(1)
     source = matrix(x, number)

@@ -24,12 +24,10 @@ class Call:
     """A call: its arguments by name, and how to make it.
 
     Attributes:
-        kernel: what is called.
         heuristics: functions of the arguments by name, by the constant they compute.
         hooks: called around each trial.
         values: the arguments by name; what configs and functions set is left out.
         options: backend, queue, wait.
-        grid: of the launch.
     """
 
     kernel: Kernel

@@ -189,7 +189,6 @@ class Trial:
     """What became of a config.
 
     Attributes:
-        config: the values.
         milliseconds: of a launch; None if it was not timed.
         problem: why it was not timed, or is not to be used.
         is_dropped: whether it fails or gives other results; else time was short.
@@ -233,7 +232,6 @@ class Trials:
     """The trials of one call.
 
     Attributes:
-        options: how to go about it.
         trials: one for each config, in the order of the declaration.
     """
 

@@ -206,7 +206,6 @@ def roofline(products: Sequence[Product], peak: Peak) -> str:
     """Draw the limit, and where the products of a kernel stand under it.
 
     Args:
-        products: those that load something.
         peak: the most that the machine does.
     """
     top = log10(peak.gflops) + 0.3

@@ -50,7 +50,6 @@ class Report:
     """A function with the benchmarks it is measured by; call it as it is, or `run`.
 
     Attributes:
-        fn: the function.
         benchmarks: at least one.
     """
 

@@ -26,9 +26,7 @@ class Case:
 
     Attributes:
         name: topic and what is special, such as ``block message f16``.
-        grid: how many programs.
         arrays: makes the arguments anew; the same numbers each time.
-        constants: compile-time arguments.
         stored: the argument with the result.
         tolerance: the largest difference against the largest element.
         needs: dtypes that the device must have arithmetic for.

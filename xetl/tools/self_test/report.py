@@ -128,7 +128,6 @@ def self_test(only: str | None, output: Path, as_json: bool) -> bool:
 
     Args:
         only: a regular expression for the names of cases; None: all.
-        output: the report's place.
         as_json: whether the report is printed, too, and nothing else.
 
     Returns:

@@ -323,7 +323,6 @@ class Choice:
 
     Args:
         classes: of axes that are cut alike.
-        demands: what operations ask for.
         limits: numbers that the extent of an axis's class must divide.
     """
 

@@ -136,7 +136,6 @@ class _Range:
 
     Attributes:
         at: where it begins in the part.
-        size: of the piece.
         place: where it begins in the memory.
         tests: what must hold for it to be in the chunk.
     """
@@ -153,7 +152,6 @@ class ChunkedExchange:
     Args:
         team: of the kernel; operations are added at its place.
         cuts: how each dimension is cut.
-        element: as it is stored.
     """
 
     def __init__(

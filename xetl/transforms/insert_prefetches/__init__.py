@@ -72,7 +72,6 @@ class Distance:
 
     Attributes:
         steps: how far ahead; 0: nothing is asked for.
-        why: in the user's words.
     """
 
     steps: int
@@ -89,7 +88,6 @@ def choose_distance(
     """The distance for a loop.
 
     Args:
-        products: in its body.
         tiles: that it loads and moves, of the whole workgroup.
     """
     latency = device.speed.memory_latency
@@ -194,7 +192,6 @@ class InsertPrefetchesPass(Pass):
     """See the module docstring.
 
     Attributes:
-        device: that runs the kernels.
         distance: in steps, as the user gave it; 0: none; negative: it is chosen.
     """
 
@@ -219,7 +216,6 @@ class _Kernel:
 
     Args:
         kernel: at stage ``xetile-mapped``, or at the level of subgroups.
-        given: the user's distance.
     """
 
     def __init__(self, kernel: gpu.FuncOp, device: Device, given: int | None) -> None:

@@ -47,7 +47,6 @@ class Batch:
     Attributes:
         a: blocks, (batch, m, k).
         b: blocks, (batch, k, n) or (batch, k / 2, n, 2).
-        c: a matrix.
         count: how many blocks are multiplied.
         adds: whether to what is in ``c``.
     """

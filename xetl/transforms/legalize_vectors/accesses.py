@@ -169,7 +169,6 @@ class Window:
     Attributes:
         memory: a memref without dimensions: what ``offset`` counts from.
         offset: of the first element, in elements.
-        shape: of the vector.
         strides: for each dimension of the vector.
         mask: the elements that are in memory and wanted, as a matrix; None: all.
     """

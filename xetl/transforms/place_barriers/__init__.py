@@ -53,7 +53,6 @@ class Owners:
     """Who touches which element of a tile.
 
     Attributes:
-        layout: how it is spread.
         first_only: whether only the first owner of what is shared does it.
     """
 
@@ -81,7 +80,6 @@ class Access:
     """One operation on one memory.
 
     Attributes:
-        op: the operation.
         kind: READ, WRITE or ATOMIC.
         roots: the memories it may touch.
         where: the block it touches; None: any part.

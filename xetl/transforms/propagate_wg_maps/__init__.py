@@ -325,11 +325,7 @@ def _across(node: Node, edge: Edge) -> Layout | None:
 
 @dataclass(frozen=True)
 class PropagateWgMapsPass(Pass):
-    """See the module.
-
-    Attributes:
-        device: for which maps are chosen.
-    """
+    """See the module."""
 
     device: str = "pvc"
 

@@ -48,8 +48,6 @@ class Relation:
     """The map of an operand follows from the one of ``anchor``.
 
     Attributes:
-        operation: whose operand it is.
-        index: of the operand.
         anchor: a vector, or the tile that holds the operand's elements.
         backward: the operand's map from the anchor's.
         forward: a good map of the anchor from the operand's; None: it says nothing.

@@ -266,7 +266,6 @@ def report_change(
     """Report that ``value`` is converted for ``user``.
 
     Args:
-        source: the map it has.
         wanted: the map it is needed with.
         origin: whose map ``source`` is.
         target: whose map ``wanted`` follows from; None: every subgroup needs all.

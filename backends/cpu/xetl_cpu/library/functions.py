@@ -24,7 +24,6 @@ class Library:
     """Functions to call.
 
     Attributes:
-        mode: what the user asked for.
         addresses: of the functions it has, by name.
         identity: differs between libraries whose kernels may differ.
         quietly: what calls of our own are made in, so that none is written down.

@@ -327,10 +327,7 @@ class Remainder:
     """``%x - %x // %tiles * %tiles`` of a program's number, 0 or more.
 
     Attributes:
-        number: of the program.
         place: the remainder, or what is 0 instead where there are no tiles.
-        quotient: what divides by the tiles.
-        product: what multiplies by them.
     """
 
     number: BlockArgument

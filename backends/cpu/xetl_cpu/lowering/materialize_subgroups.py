@@ -70,9 +70,6 @@ def lower_named_barriers(
 
     Args:
         outside: where a program begins, before its subgroups do.
-        body: the code of a subgroup.
-        subgroup: its number.
-        count: how many there are.
     """
     first = body.first_op
     assert first is not None

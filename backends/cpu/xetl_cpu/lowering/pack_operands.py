@@ -237,8 +237,6 @@ class _RowCopy:
 
     Attributes:
         op: the product, that reads the copy already.
-        source: what is copied.
-        buffer: the memory.
         row_stride: elements from one row of it to the next.
     """
 

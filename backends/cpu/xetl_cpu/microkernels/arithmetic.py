@@ -51,7 +51,6 @@ class Arithmetic:
     """One row of the table above.
 
     Attributes:
-        instruction: its name.
         compute: element type of packed panels, and of A as it is read.
         accumulator: element type of C in scratch.
         k_pack: consecutive k that lie together, in panels and in a word of A.

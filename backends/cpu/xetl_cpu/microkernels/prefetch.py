@@ -81,7 +81,6 @@ def next_operands(strip: Strip, arguments: Sequence[Value]) -> tuple[Ahead, Ahea
     one.  Else that are the rows of the program that mostly comes next.
 
     Args:
-        strip: who asks.
         arguments: of `emit_block_gemm`: A, its distance of rows, rows, k, B, and so on.
     """
     builder, blocking = strip.builder, strip.blocking
@@ -124,7 +123,6 @@ def or_next_pieces(
     """Two pieces of what is packed next, if that is known, else ``usual``.
 
     Args:
-        strip: who asks.
         usual: two things to ask for; the second by words.
         later: where the pieces start, their distance in bytes, how many there are.
         extents: rows and panels of the product.

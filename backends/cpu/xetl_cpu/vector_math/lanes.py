@@ -30,10 +30,7 @@ class FloatFormat:
     """An IEEE binary format.
 
     Attributes:
-        name: f32 or f64.
-        bits: its size.
         fraction: stored bits of the significand.
-        bias: of the exponent.
     """
 
     name: str

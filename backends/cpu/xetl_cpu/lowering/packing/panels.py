@@ -62,16 +62,12 @@ class Packing:
     """A packed operand: how large it is, and where.
 
     Attributes:
-        op: the product that reads it.
         plan: what is packed.
-        loop: the programs.
-        blocking: the product's.
         depth: of one product, along k.
         total: extent along k, of any matrix at most.
         per_panel: elements of a panel.
         tiles: how many tiles of n a matrix has at most.
         source: the operand as a (k, n) matrix, if there is one for all programs.
-        buffer: the memory.
         is_missing: whether it has to be packed; None: always.
         is_there: whether programs find it packed; None: always.
         by_thread: whether threads pack tile by tile; None: never.
