@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 from pathlib import Path
@@ -81,6 +82,39 @@ def test_each_pass_is_a_module_with_a_lit_test_of_its_name(file: Path) -> None:
     assert len(tests) == 1
     run = tests[0].read_text("utf-8").splitlines()[0]
     assert re.search(rf"// RUN: xetl-opt .*\b{name}\b.*\| filecheck", run)
+
+
+UNDOCUMENTED = ("parse", "parse_parameters", "print", "print_parameters", "rewrite")
+"""With what verifies, the methods of xDSL that passes and dialects override."""
+
+
+def undocumented(file: Path) -> list[str]:
+    """The public classes and methods that ruff would ask a docstring of, but these."""
+    classes = [
+        each
+        for each in ast.walk(ast.parse(file.read_text("utf-8")))
+        if isinstance(each, ast.ClassDef) and not each.name.startswith("_")
+    ]
+    inside = [each for one in classes for each in one.body]
+    methods = [each for each in inside if isinstance(each, ast.FunctionDef)]
+    of_xdsl = re.compile(rf"_.*|verify_?|match_and_rewrite|{'|'.join(UNDOCUMENTED)}")
+    return [
+        f"{file}:{each.lineno}"
+        for each in (*classes, *methods)
+        if ast.get_docstring(each) is None
+        and not of_xdsl.fullmatch(each.name)
+        and not (isinstance(each, ast.ClassDef) and each.name.endswith("Pass"))
+    ]
+
+
+def test_passes_and_methods_of_xdsl_alone_have_no_docstring() -> None:
+    cpu = ROOT / "backends/cpu/xetl_cpu"
+    folders = (ROOT / "xetl/dialects", ROOT / "xetl/transforms", cpu / "lowering")
+    files = [file for folder in folders for file in folder.rglob("*.py")]
+    missing = [
+        each for file in (*files, cpu / "dialect.py") for each in undocumented(file)
+    ]
+    assert not missing
 
 
 def test_each_folder_of_passes_is_named_as_its_pass() -> None:

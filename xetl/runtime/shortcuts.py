@@ -200,7 +200,7 @@ def answer_calls(
 
 
 def shapes_key(values: Sequence[Any], kinds: Collection[type]) -> int:
-    """A number that hardly two calls share whose arrays have other shapes."""
+    """A number that tells calls by the shapes of arrays; native code has it, too."""
     key = 0
     for each in values:
         if type(each) in kinds:

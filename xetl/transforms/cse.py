@@ -77,8 +77,6 @@ def _merge(op: Operation, scope: _Scope) -> None:
 
 
 class CSEPass(Pass):
-    """See the module docstring."""
-
     def rewrite(self, op: ModuleOp) -> None:
         for block in op.body.blocks:
             merge_equal(block)

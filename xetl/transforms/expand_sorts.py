@@ -28,8 +28,6 @@ from xetl.transforms.exchange import Exchange, spread
 
 
 class ExpandSortsPass(Pass):
-    """See the module docstring."""
-
     def rewrite(self, op: ModuleOp) -> None:
         for each in operations_in(op, xetile.TileSortOp):
             alone = each.source_type.get_shape()[each.dim] == 1

@@ -23,8 +23,6 @@ from xetl.ir.builder import Pass
 
 
 class FoldAddIntoMmaPass(Pass):
-    """See the module docstring."""
-
     def rewrite(self, op: ModuleOp) -> None:
         for add in operations_in(op, arith.AddfOp, arith.AddiOp):
             _fold(add)

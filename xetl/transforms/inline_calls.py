@@ -28,8 +28,6 @@ _ENDS = func.ReturnOp | gpu.ReturnOp
 
 
 class InlineCallsPass(Pass):
-    """See the module docstring."""
-
     def rewrite(self, op: ModuleOp) -> None:
         for holder in operations_in(op, ModuleOp, gpu.ModuleOp):
             functions = _functions_of(holder)

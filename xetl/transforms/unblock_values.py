@@ -32,8 +32,6 @@ from xetl.ir.builder import Pass
 
 
 class UnblockValuesPass(Pass):
-    """See the module docstring."""
-
     def rewrite(self, op: ModuleOp) -> None:
         unblock(op, unblocked_tile)
 

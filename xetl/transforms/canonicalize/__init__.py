@@ -188,7 +188,5 @@ def _erase_dead(region: Region) -> bool:
 
 
 class CanonicalizePass(Pass):
-    """See the module docstring."""
-
     def rewrite(self, op: ModuleOp) -> None:
         canonicalize(op)

@@ -55,8 +55,6 @@ from xetl.transforms.unblock_values import unblock, unblocked_tile
 
 @dataclass(frozen=True)
 class ChooseInnerBlocksPass(Pass):
-    """See the module docstring."""
-
     device: str = "pvc"
 
     def rewrite(self, op: ModuleOp) -> None:

@@ -366,8 +366,6 @@ _RULES: dict[type[Operation], Rule] = {
 
 
 class LegalizeTextPass(Pass):
-    """See the module docstring."""
-
     def rewrite(self, op: ModuleOp) -> None:
         legalize_control_flow(op)
         legalize_contractions(op)

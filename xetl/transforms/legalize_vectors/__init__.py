@@ -30,8 +30,6 @@ _RULES: dict[type[Operation], Rule] = {**accesses.RULES, **shapes.RULES}
 
 
 class LegalizeVectorsPass(Pass):
-    """See the module docstring."""
-
     def rewrite(self, op: ModuleOp) -> None:
         if any(type(each) in _RULES for each in op.walk()):
             apply_rules(op, _RULES)

@@ -192,8 +192,6 @@ _NOTHING: Pending = frozenset()
 
 
 class PlaceBarriersPass(Pass):
-    """See the module docstring."""
-
     def rewrite(self, op: ModuleOp) -> None:
         for function in operations_in(op, gpu.FuncOp, func.FuncOp):
             if is_workgroup(function):

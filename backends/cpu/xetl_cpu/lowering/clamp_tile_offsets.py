@@ -27,8 +27,6 @@ from xetl_cpu.lowering.tiles import dims_moved, is_non_negative, tile_like, tile
 
 
 class ClampTileOffsetsPass(Pass):
-    """See the module docstring."""
-
     def rewrite(self, op: ModuleOp) -> None:
         for init in operations_in(op, InitTileOp):
             _clamp(init)

@@ -28,8 +28,6 @@ from xetl.transforms.legalize_vectors.shapes import matrix_shape
 
 
 class CollapseVectorsPass(Pass):
-    """See the module docstring."""
-
     def rewrite(self, op: ModuleOp) -> None:
         for kernel in operations_in(op, gpu.FuncOp):
             _collapse(kernel)

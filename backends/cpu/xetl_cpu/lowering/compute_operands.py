@@ -76,8 +76,6 @@ as those of whole matrices."""
 
 
 class ComputeOperandsPass(Pass):
-    """See the module docstring."""
-
     def rewrite(self, op: ModuleOp) -> None:
         for function in operations_in(op, func.FuncOp):
             changed = [

@@ -45,8 +45,6 @@ _PAIR = 2
 
 @dataclass(frozen=True)
 class ConvertBlockGemmToBrgemmPass(Pass):
-    """See the module docstring."""
-
     target: str = "host+recording"
 
     def rewrite(self, op: ModuleOp) -> None:

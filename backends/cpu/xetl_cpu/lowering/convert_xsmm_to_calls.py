@@ -27,8 +27,6 @@ from xetl_cpu.dialect import ThreadTilesOp
 
 
 class ConvertXsmmToCallsPass(Pass):
-    """See the module docstring."""
-
     def rewrite(self, op: ModuleOp) -> None:
         calls = _Calls()
         for one in list(op.walk()):

@@ -33,8 +33,6 @@ from xetl_cpu.lowering.tiles import (
 
 
 class FoldTileOffsetsPass(Pass):
-    """See the module docstring."""
-
     def rewrite(self, op: ModuleOp) -> None:
         for loop in operations_in(op, scf.ParallelOp):
             for init in operations_in(loop, InitTileOp):

@@ -35,8 +35,6 @@ _PURE = ("arith.", "math.", "memref.reinterpret_cast", "memref.extract_")
 
 
 class FuseRowLoopsPass(Pass):
-    """See the module docstring."""
-
     def rewrite(self, op: ModuleOp) -> None:
         blocks = [
             block

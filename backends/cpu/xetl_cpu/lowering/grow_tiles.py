@@ -116,8 +116,6 @@ _SUM_BYTES = 4
 
 @dataclass(frozen=True)
 class GrowTilesPass(Pass):
-    """See the module docstring."""
-
     target: str = "host"
 
     def rewrite(self, op: ModuleOp) -> None:

@@ -34,8 +34,6 @@ from xetl_cpu.lowering.insert_amx_config import SETUP
 
 @dataclass(frozen=True)
 class HoistAmxConfigPass(Pass):
-    """See the module docstring."""
-
     level: Literal["task", "thread"] = "task"
     own: bool = False
 

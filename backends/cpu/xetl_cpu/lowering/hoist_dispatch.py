@@ -18,8 +18,6 @@ Key = tuple[str, tuple[tuple[str, Attribute], ...]]
 
 
 class HoistDispatchPass(Pass):
-    """See the module docstring."""
-
     def rewrite(self, op: ModuleOp) -> None:
         for function in operations_in(op, func.FuncOp):
             _hoist(function)

@@ -33,8 +33,6 @@ _MOVABLE_MEMREF = (
 
 
 class HoistLaunchInvariantsPass(Pass):
-    """See the module docstring."""
-
     def rewrite(self, op: ModuleOp) -> None:
         loops = operations_in(op, scf.ParallelOp, scf.ForOp)
         # Inner loops first: what leaves one may leave the next as well.

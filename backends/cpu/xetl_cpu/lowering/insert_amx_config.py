@@ -37,8 +37,6 @@ _STATE = MemRefType(i8, [64])
 
 @dataclass(frozen=True)
 class InsertAmxConfigPass(Pass):
-    """See the module docstring."""
-
     def rewrite(self, op: ModuleOp) -> None:
         for one in list(op.walk()):
             dispatch = _dispatch(one)

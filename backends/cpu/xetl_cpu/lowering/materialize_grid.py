@@ -47,8 +47,6 @@ _AXES = ("x", "y", "z")
 
 
 class MaterializeGridPass(Pass):
-    """See the module docstring."""
-
     def rewrite(self, op: ModuleOp) -> None:
         for container in [o for o in op.body.block.ops if isinstance(o, gpu.ModuleOp)]:
             for kernel in [

@@ -190,8 +190,6 @@ _SHARED = 3
 
 
 class MaterializeSubgroupsPass(Pass):
-    """See the module docstring."""
-
     def rewrite(self, op: ModuleOp) -> None:
         for function in operations_in(op, func.FuncOp):
             if SUBGROUPS not in function.attributes:

@@ -34,8 +34,6 @@ _ORDER = "xetl.order"
 
 
 class OrderProgramsPass(Pass):
-    """See the module docstring."""
-
     def rewrite(self, op: ModuleOp) -> None:
         for loop in op.walk():
             if isinstance(loop, scf.ParallelOp):

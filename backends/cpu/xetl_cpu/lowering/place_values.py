@@ -129,8 +129,6 @@ _MOVES = (vector.InterleaveOp, vector.ExtractStridedSliceOp)
 
 @dataclass(frozen=True)
 class PlaceValuesPass(Pass):
-    """See the module docstring."""
-
     target: str = "host"
 
     def rewrite(self, op: ModuleOp) -> None:

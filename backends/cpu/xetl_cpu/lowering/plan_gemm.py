@@ -26,8 +26,6 @@ from xetl_cpu.targets import find_target
 
 @dataclass(frozen=True)
 class PlanGemmPass(Pass):
-    """See the module docstring."""
-
     target: str = "host"
 
     def rewrite(self, op: ModuleOp) -> None:

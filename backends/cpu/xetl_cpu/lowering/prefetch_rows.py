@@ -41,8 +41,6 @@ _Row = tuple[SSAValue | tuple[SSAValue, ...], ...]
 
 @dataclass(frozen=True)
 class PrefetchRowsPass(Pass):
-    """See the module docstring."""
-
     target: str = "host"
 
     def rewrite(self, op: ModuleOp) -> None:

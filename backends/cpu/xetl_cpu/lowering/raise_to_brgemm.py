@@ -227,8 +227,6 @@ _ACCUMULATORS = {"f32": "f32", "bf16": "f32", "f16": "f32", "f64": "f64", "i8": 
 
 @dataclass(frozen=True)
 class RaiseToBrgemmPass(Pass):
-    """See the module docstring."""
-
     target: str = "host"
 
     def rewrite(self, op: ModuleOp) -> None:

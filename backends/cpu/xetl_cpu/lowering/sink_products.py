@@ -30,8 +30,6 @@ from xetl_cpu.lowering.tiles import way_to_store, writes_between
 
 
 class SinkProductsPass(Pass):
-    """See the module docstring."""
-
     def rewrite(self, op: ModuleOp) -> None:
         for product in operations_in(op, BrgemmTileOp):
             way = way_to_store(product)

@@ -42,8 +42,6 @@ IS_PROGRAMS = "xetl.programs"
 
 
 class WidenProgramsPass(Pass):
-    """See the module docstring."""
-
     def rewrite(self, op: ModuleOp) -> None:
         for loop in operations_in(op, scf.ParallelOp):
             axis = order_of(loop)[0]

@@ -212,8 +212,6 @@ _HINTS = ("xegpu.compile_hint", "xegpu.alloc_nbarrier")
 
 
 class ExpandTextFormsPass(Pass):
-    """See the module docstring."""
-
     def rewrite(self, op: ModuleOp) -> None:
         for kernel in operations_in(op, gpu.FuncOp):
             _forget_cache_hints(kernel)
