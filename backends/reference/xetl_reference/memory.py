@@ -210,13 +210,16 @@ def readers(*statics: Any) -> list[Reader]:
     return made
 
 
+def window_readers(op: Any) -> list[Reader]:
+    """Readers of the offsets, sizes and strides of an operation."""
+    return readers(op.static_offsets, op.static_sizes, op.static_strides)
+
+
 # Views ------------------------------------------------------------------------------
 
 
 def _reinterpret_cast(op: Any) -> Function:
-    offsets, sizes, strides = readers(
-        op.static_offsets, op.static_sizes, op.static_strides
-    )
+    offsets, sizes, strides = window_readers(op)
 
     def run(source: View, *operands: int) -> View:
         (offset,) = offsets(operands)
@@ -227,9 +230,7 @@ def _reinterpret_cast(op: Any) -> Function:
 
 
 def _subview(op: Any) -> Function:
-    offsets, sizes, strides = readers(
-        op.static_offsets, op.static_sizes, op.static_strides
-    )
+    offsets, sizes, strides = window_readers(op)
     kept: list[int] = op.kept_dims
 
     def run(source: View, *operands: int) -> View:

@@ -107,11 +107,7 @@ def _tile_mma(op: Any) -> Function:
     shape = shape_of(type_)
     if len(shape) == 2:
         return function
-
-    def blocked(*values: Array) -> Array:
-        return pack(function(*(unpack(value) for value in values)), shape)
-
-    return blocked
+    return lambda *values: pack(function(*(unpack(value) for value in values)), shape)
 
 
 # Shapes -----------------------------------------------------------------------------

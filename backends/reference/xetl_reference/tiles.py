@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from xetl_reference.memory import AddressMemory, Memory, View, readers
+from xetl_reference.memory import AddressMemory, Memory, View, readers, window_readers
 from xetl_reference.values import (
     Array,
     Binary,
@@ -143,9 +143,7 @@ def _init_tile(op: Any) -> Function:
     dtype = dtype_of(op.result.type)
     if op.indices is not None:
         return _init_scattered(op, dtype)
-    offsets, sizes, strides = readers(
-        op.static_offsets, op.static_sizes, op.static_strides
-    )
+    offsets, sizes, strides = window_readers(op)
 
     def run(source: Any, *operands: int) -> Tile:
         view = source_view(source, dtype)
@@ -194,24 +192,21 @@ def _load_tile(op: Any) -> Function:
     rows, columns = type_.shape
     padding = padding_value(op.padding, dtype_of(type_))
     shape, count = shape_of(type_.vector_type()), type_.array_length
+    turns = op.permutation is not None
 
-    def one(tile: Tile) -> Array:
-        return tile.load(rows, columns, padding)
+    def load(tile: Tile) -> Array:
+        found = tile.load(rows, columns, padding)
+        if turns:
+            return found.T
+        return found if len(shape) == 2 else pack(found, shape)
 
-    def blocked(tile: Tile) -> Array:
-        return pack(tile.load(rows, columns, padding), shape)
-
-    def transposed(tile: Tile) -> Array:
-        return tile.load(rows, columns, padding).T
-
-    if op.permutation is not None:
-        return transposed
-    load = one if len(shape) == 2 else blocked
+    if count == 1 or turns:
+        return load
 
     def several(tile: Tile) -> tuple[Array, ...]:
         return tuple(load(tile.moved(0, i * columns)) for i in range(count))
 
-    return load if count == 1 else several
+    return several
 
 
 def _store_tile(op: Any) -> Binary:
