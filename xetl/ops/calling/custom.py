@@ -7,13 +7,13 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
-from xetl.errors import LaunchError, XetlError
+from xetl.errors import LaunchError
 from xetl.imports import import_whole
 from xetl.ops.calling.declarations import Context
 from xetl.ops.calling.declare import Function, public_function
 from xetl.ops.calling.operands import new_result
 from xetl.ops.calling.views import as_dtype
-from xetl.runtime.call_site import at_caller
+from xetl.runtime.call_site import errors_at_caller
 from xetl.runtime.kernel import Kernel
 
 Like: TypeAlias = "str | Callable[..., Any] | Sequence[str] | None"
@@ -22,6 +22,7 @@ _TYPES = {"int": "int", "float": "float", "bool": "bool", "str": "str"}
 _RESULT_NAMES = ("out", "output", "result", "y")
 
 
+@errors_at_caller
 def op(
     name: str, *, out: Like = None, backward: Callable[..., Any] | None = None
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -52,12 +53,9 @@ def op(
     ...     return 2 * x
     """
     namespace, separator, short = name.partition("::")
-    try:
-        if not (separator and namespace.isidentifier() and short.isidentifier()):
-            problem = f"`{name}` is no name of an operator"
-            raise LaunchError(problem, "X0829", 'write `@xetl.op("library::name")`')
-    except XetlError as error:
-        raise at_caller(error) from None
+    if not (separator and namespace.isidentifier() and short.isidentifier()):
+        problem = f"`{name}` is no name of an operator"
+        raise LaunchError(problem, "X0829", 'write `@xetl.op("library::name")`')
 
     def declare(function: Callable[..., Any]) -> Callable[..., Any]:
         called = public_function(_declared(namespace, short, function, out, backward))

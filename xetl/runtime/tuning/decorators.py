@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
-from xetl.errors import LaunchError, XetlError, did_you_mean
-from xetl.runtime.call_site import at_caller, errors_at_caller
+from xetl.errors import LaunchError, did_you_mean
+from xetl.runtime.call_site import errors_at_caller
 from xetl.runtime.kernel import Kernel
 from xetl.runtime.parameters import Parameters
 from xetl.runtime.tuning.call import Heuristic
@@ -20,6 +20,7 @@ _PRUNE = ("perf_model", "top_k", "early_config_prune")
 Hook = Callable[..., object]
 
 
+@errors_at_caller
 def autotune(
     configs: Iterable[Config | Mapping[str, Any]] | None = None,
     key: Sequence[str] = (),
@@ -66,20 +67,17 @@ def autotune(
     Raises:
         LaunchError: it is declared wrong.
     """
-    try:
-        prune = _checked(prune_configs_by, use_cuda_graph, budget_s)
-        listed = all_configs(configs, spaces)
-        options = Options(
-            budget_s,
-            (warmup or 0.0) / 1e3,
-            Options.rep if rep is None else rep / 1e3,
-            _names(reset_to_zero, "reset_to_zero"),
-            _names(restore_value, "restore_value"),
-            do_bench,
-        )
-        names = _names(key, "key")
-    except XetlError as error:
-        raise at_caller(error) from None
+    prune = _checked(prune_configs_by, use_cuda_graph, budget_s)
+    listed = all_configs(configs, spaces)
+    options = Options(
+        budget_s,
+        (warmup or 0.0) / 1e3,
+        Options.rep if rep is None else rep / 1e3,
+        _names(reset_to_zero, "reset_to_zero"),
+        _names(restore_value, "restore_value"),
+        do_bench,
+    )
+    names = _names(key, "key")
 
     @errors_at_caller
     def decorate(kernel: Kernel) -> CompletedKernel:
