@@ -92,13 +92,12 @@ def _check_shared_memory(
         size = shared_bytes(op)
         if before + size > limit:
             earlier = f" beside {before} bytes of other arrays" if before else ""
-            raise report.error(
-                _SHARED_MEMORY,
-                op,
+            problem = (
                 f"asks for {size} bytes of shared memory{earlier}, but {limit} are"
-                " allowed",
-                help="use a smaller shape or element type",
+                " allowed"
             )
+            help_ = "use a smaller shape or element type"
+            raise report.error(_SHARED_MEMORY, op, problem, help=help_)
         before += size
 
 

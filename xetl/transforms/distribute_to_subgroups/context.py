@@ -248,8 +248,7 @@ def refuse_private_tile(op: InitTileOp) -> None:
     """
     if not is_memref(op.source.type) or not is_private(op.source):
         return
+    problem = "allocate it in memory space 3: `memref.alloc() : memref<..., 3>`"
     raise refusal(
-        op,
-        "a tile of a workgroup needs memory that all its subgroups see",
-        "allocate it in memory space 3: `memref.alloc() : memref<..., 3>`",
+        op, "a tile of a workgroup needs memory that all its subgroups see", problem
     )

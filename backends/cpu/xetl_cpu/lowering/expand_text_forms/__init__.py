@@ -79,12 +79,11 @@ def refuse(kernel: Operation) -> None:
             if memory_space_of(type_) == 3:
                 shared += byte_width(type_.element_type) * prod(type_.get_shape())
             if shared > _SHARED_LIMIT:
-                raise cannot_run(
-                    op,
-                    "cpu",
+                problem = (
                     f"{shared} bytes of shared memory were asked for, "
-                    f"{_SHARED_LIMIT} are allowed",
+                    f"{_SHARED_LIMIT} are allowed"
                 )
+                raise cannot_run(op, "cpu", problem)
 
 
 def check_types(kernel: Operation) -> None:
