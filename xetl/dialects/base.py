@@ -34,7 +34,9 @@ if TYPE_CHECKING:
     from xdsl.printer import Printer
 
 Value: TypeAlias = SSAValue | Operation
+Values: TypeAlias = Sequence[SSAValue]
 Index: TypeAlias = int | SSAValue
+Indices: TypeAlias = Sequence[Index]
 Part: TypeAlias = (
     str | int | SSAValue | Attribute | tuple["Part", ...] | Sequence["Part"]
 )

@@ -10,6 +10,7 @@ from xetl.errors import LaunchError, did_you_mean
 from xetl.runtime.parameters import MISSING, Parameters
 
 Grid = tuple[int, int, int]
+GridFunction = Callable[[Any], object]
 GridSpec = int | Sequence[int] | Callable[[Any], Any]
 """What a user may write in ``kernel[...]``."""
 

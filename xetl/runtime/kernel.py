@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial, update_wrapper
 from typing import Any, cast, overload
 
@@ -24,7 +24,7 @@ from xetl.runtime.executables import (
 from xetl.runtime.grid import Binder, Grid, GridSpec, checked_subgroups, fixed
 from xetl.runtime.launcher import LaunchedKernel
 from xetl.runtime.overlap import check_stored
-from xetl.runtime.parameters import Parameter, Parameters
+from xetl.runtime.parameters import Args, Keywords, Parameter, Parameters
 from xetl.runtime.placement import choose_backend, find_place, shortcut_entry
 from xetl.runtime.shortcuts import OPTIONS, Shortcut
 from xetl.runtime.signature_text import describe
@@ -163,7 +163,7 @@ class Kernel(LaunchedKernel):
         sizes = spec if callable(spec) else fixed(spec)
         return found.loaded.executable.numba_call(self.fn.__name__, sizes)
 
-    def signature_of(self, text: str, constants: Mapping[str, Any]) -> Signature:
+    def signature_of(self, text: str, constants: Keywords) -> Signature:
         """What `warmup` would compile for."""
         _, values = self._bind_any([text], self._known([text], constants))
         return specialize(self._parameters, values).signature
@@ -173,11 +173,7 @@ class Kernel(LaunchedKernel):
         return self._executables.why_compiled()
 
     def _shortcut(
-        self,
-        prepared: Prepared,
-        args: Sequence[Any],
-        keywords: Mapping[str, Any],
-        state: object,
+        self, prepared: Prepared, args: Args, keywords: Keywords, state: object
     ) -> Shortcut | None:
         wanted, place, (loaded, unchanged, _) = prepared
         stored, waits = prepared.stored, keywords.get("wait", True)
@@ -199,7 +195,7 @@ class Kernel(LaunchedKernel):
         count = len(args)
         return Shortcut(fast, count, known, names, rest, state, unchanged, written)
 
-    def prepare(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> Prepared:
+    def prepare(self, args: Args, keywords: Keywords) -> Prepared:
         """Check a call, and find or make the code for it; nothing runs."""
         backend, values = self._bind(args, keywords)
         wanted = specialize(self._parameters, values)
@@ -208,10 +204,7 @@ class Kernel(LaunchedKernel):
         return Prepared(wanted, place, found)
 
     def grid_of(
-        self,
-        function: Callable[[Any], object],
-        args: Sequence[Any],
-        keywords: Mapping[str, Any],
+        self, function: Callable[[Any], object], args: Args, keywords: Keywords
     ) -> Grid:
         """What a grid function says for these arguments.
 
@@ -233,8 +226,8 @@ class Kernel(LaunchedKernel):
 
     def _bind(
         self,
-        args: Sequence[Any],
-        keywords: Mapping[str, Any],
+        args: Args,
+        keywords: Keywords,
         target: str | None = None,
         shows: Callable[[BackendBase], bool] | None = None,
     ) -> tuple[BackendBase, list[Any]]:
@@ -247,8 +240,8 @@ class Kernel(LaunchedKernel):
 
     def _bind_any(
         self,
-        args: Sequence[Any],
-        keywords: Mapping[str, Any],
+        args: Args,
+        keywords: Keywords,
         target: str | None = None,
         shows: Callable[[BackendBase], bool] | None = None,
     ) -> tuple[BackendBase, list[Any]]:
@@ -276,8 +269,8 @@ class Kernel(LaunchedKernel):
 
     def _found(
         self,
-        args: Sequence[Any],
-        keywords: Mapping[str, Any],
+        args: Args,
+        keywords: Keywords,
         target: str | None,
         with_lines: bool = False,
     ) -> tuple[str, str, Artifact, Specialization]:

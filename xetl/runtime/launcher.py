@@ -9,7 +9,7 @@ compile if needed, check, launch (`LaunchedKernel.launch`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, Protocol, TypeAlias, cast
@@ -19,7 +19,7 @@ from xetl.errors import LaunchError, XetlError, did_you_mean
 from xetl.runtime.arrays import locate
 from xetl.runtime.call_site import at_caller, errors_at_caller
 from xetl.runtime.executables import Loaded, Prepared
-from xetl.runtime.grid import Grid, GridSpec, fixed
+from xetl.runtime.grid import Grid, GridFunction, GridSpec, fixed
 from xetl.runtime.native_calls import (
     NativelyCalled,
     answer,
@@ -28,6 +28,7 @@ from xetl.runtime.native_calls import (
     native,
 )
 from xetl.runtime.overlap import same_view
+from xetl.runtime.parameters import Args, Keywords
 from xetl.runtime.placement import FINISHED, run, shortcut_entry
 from xetl.runtime.shortcuts import (
     REFUSED,
@@ -71,7 +72,7 @@ class Plan(NativelyCalled):
         code: Loaded,
         grid: Grid,
         found: Specialization,
-        values: Sequence[Any],
+        values: Args,
         place: Place | None = None,
         waits: object = True,
     ) -> None:
@@ -122,7 +123,7 @@ def _refuse() -> int:
     return 1
 
 
-def _run_unmoved(fast: Callable[[], Any], tensors: Sequence[Any]) -> Any:
+def _run_unmoved(fast: Callable[[], Any], tensors: Args) -> Any:
     """Launch if tensors have the memory that they had when they were bound."""
     for view in tensors:
         if not is_plain_tensor(view.obj) or view.obj.data_ptr() != view.address:
@@ -227,11 +228,7 @@ class LaunchedKernel:
             raise at_caller(self._shown(error)) from None
 
     def launch(
-        self,
-        grid: Grid,
-        args: Sequence[Any],
-        keywords: Mapping[str, Any],
-        shortcuts: Shortcuts,
+        self, grid: Grid, args: Args, keywords: Keywords, shortcuts: Shortcuts
     ) -> Event | None:
         """Run the kernel, with all checks; the event, if the caller does not wait."""
         settle_dynamo()
@@ -244,7 +241,7 @@ class LaunchedKernel:
         return event
 
     def launch_anew(
-        self, grid: Grid, args: Sequence[Any], keywords: Mapping[str, Any]
+        self, grid: Grid, args: Args, keywords: Keywords
     ) -> tuple[Event | None, Shortcut | None]:
         """Run the kernel; what calls like this one may try first, if there is such."""
         state = launch_state()
@@ -264,25 +261,16 @@ class LaunchedKernel:
             known = self._at[grid] = Launcher(self, grid)
         return known
 
-    def prepare(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> Prepared:
+    def prepare(self, args: Args, keywords: Keywords) -> Prepared:
         """Check a call, and find or make the code for it; nothing runs."""
         raise NotImplementedError
 
-    def grid_of(
-        self,
-        function: Callable[[Any], object],
-        args: Sequence[Any],
-        keywords: Mapping[str, Any],
-    ) -> Grid:
+    def grid_of(self, function: GridFunction, args: Args, keywords: Keywords) -> Grid:
         """What a grid function says for these arguments."""
         raise NotImplementedError
 
     def _shortcut(
-        self,
-        prepared: Prepared,
-        args: Sequence[Any],
-        keywords: Mapping[str, Any],
-        state: object,
+        self, prepared: Prepared, args: Args, keywords: Keywords, state: object
     ) -> Shortcut | None:
         """What calls like one that has succeeded may try first, if there is such."""
         raise NotImplementedError
@@ -290,9 +278,7 @@ class LaunchedKernel:
     def _no_grid(self, what: str, instead: str) -> LaunchError:
         raise NotImplementedError
 
-    def _known(
-        self, args: Sequence[Any], keywords: Mapping[str, Any]
-    ) -> dict[str, Any]:
+    def _known(self, args: Args, keywords: Keywords) -> dict[str, Any]:
         """The keywords of a call with constants that others choose, without trials."""
         return dict(keywords)
 
@@ -302,8 +288,8 @@ class LaunchedKernel:
     def _sizes(
         self,
         grid: GridSpec | None,
-        args: Sequence[Any],
-        keywords: Mapping[str, Any],
+        args: Args,
+        keywords: Keywords,
         missing: LaunchError,
     ) -> Grid:
         """The grid of a call, or the declared one.
@@ -318,7 +304,7 @@ class LaunchedKernel:
             return self.grid_of(spec, args, keywords)
         return fixed(spec)
 
-    def _launcher(self, grid: Grid | Callable[[Any], object]) -> _Called:
+    def _launcher(self, grid: Grid | GridFunction) -> _Called:
         return Launcher(self, grid) if callable(grid) else self.at(grid)
 
     def _new_launcher(self, grid: GridSpec) -> _Called:
@@ -346,7 +332,7 @@ class Launcher(NativelyCalled):
     def __init__(
         self,
         kernel: LaunchedKernel,
-        grid: Grid | Callable[[Any], object],
+        grid: Grid | GridFunction,
         shortcuts: Shortcuts | None = None,
     ) -> None:
         """Take a kernel, a grid, and earlier calls, if not those of the kernel."""
@@ -361,7 +347,7 @@ class Launcher(NativelyCalled):
         return Launcher, (self._kernel, self.grid)
 
     @property
-    def grid(self) -> Grid | Callable[[Any], object]:
+    def grid(self) -> Grid | GridFunction:
         """The sizes, or the function of the arguments."""
         return self._function or self._sizes
 
@@ -442,7 +428,7 @@ def _checks_of(check: object) -> frozenset[str]:
     return frozenset(names)
 
 
-def _refuse_other_backend(options: Mapping[str, Any]) -> None:
+def _refuse_other_backend(options: Keywords) -> None:
     """Refuse ``backend="cpu"``: the interpreter is a backend itself."""
     name = options.get("backend")
     if name not in (None, INTERPRETER):

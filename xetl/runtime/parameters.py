@@ -6,7 +6,7 @@ import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from types import CodeType
-from typing import Any
+from typing import Any, TypeAlias
 
 from xetl.errors import LaunchError, did_you_mean
 from xetl.language.operation import constexpr
@@ -15,6 +15,10 @@ from xetl.records import record
 
 RESERVED = ("backend", "queue", "wait", "grid", "target", "check", "stage")
 """Names that mean something else in a launch."""
+
+Args: TypeAlias = Sequence[Any]
+Keywords: TypeAlias = Mapping[str, Any]
+"""What a call gives by position and by name."""
 
 MISSING: Any = inspect.Parameter.empty
 """Stands for a default or an argument that is not there."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from types import BuiltinFunctionType
 from typing import Any, NamedTuple, TypeAlias
 
 from xetl.runtime import native_calls as layout
 from xetl.runtime.arrays import plain_values
 from xetl.runtime.grid import Grid
+from xetl.runtime.parameters import Args, Keywords
 from xetl.runtime.placement import FINISHED
 from xetl.runtime.tensors import note_written
 from xetl.settings import launch_state
@@ -46,7 +47,7 @@ class Shortcut(NamedTuple):
 
     fast: Callable[..., Any]
     given: int
-    keywords: Mapping[str, Any]
+    keywords: Keywords
     names: tuple[str, ...]
     rest: tuple[Any, ...]
     state: object
@@ -60,14 +61,12 @@ class Shortcut(NamedTuple):
         """What a call gives that the entry has done."""
         return None if self.keywords.get("wait", True) else FINISHED
 
-    def stored_of(
-        self, args: Sequence[Any], keywords: Mapping[str, Any]
-    ) -> Iterator[Any]:
+    def stored_of(self, args: Args, keywords: Keywords) -> Iterator[Any]:
         """What such a call gives for the parameters that the kernel writes."""
         for position, name in self.stored:
             yield args[position] if position < len(args) else keywords.get(name)
 
-    def has(self, given: Mapping[str, Any]) -> bool:
+    def has(self, given: Keywords) -> bool:
         """Whether it is for calls with such keywords."""
         known = self.keywords
         if given.keys() != known.keys():
@@ -114,7 +113,7 @@ class Shortcuts:
         """Forget them all."""
         self._latest[0] = _NONE
 
-    def run(self, grid: Grid, args: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+    def run(self, grid: Grid, args: Args, keywords: Keywords) -> Any:
         """Run the kernel by one of them.
 
         Returns:
@@ -122,9 +121,7 @@ class Shortcuts:
         """
         return self._run(grid, args, keywords)[0]
 
-    def run_on_plain(
-        self, grid: Grid, args: Sequence[Any], keywords: Mapping[str, Any]
-    ) -> Any:
+    def run_on_plain(self, grid: Grid, args: Args, keywords: Keywords) -> Any:
         """The same on values that native entries take, if these are others."""
         seen = plain_values([*args, *keywords.values()]) if self.known else None
         if seen is None:
@@ -136,7 +133,7 @@ class Shortcuts:
         return result
 
     def _run(
-        self, grid: Grid, args: Sequence[Any], keywords: Mapping[str, Any]
+        self, grid: Grid, args: Args, keywords: Keywords
     ) -> tuple[Any, Shortcut | None]:
         state, count = launch_state(), len(args)
         for shortcut in self._latest[0][1]:
@@ -146,7 +143,7 @@ class Shortcuts:
                 and (not (keywords or shortcut.keywords) or shortcut.has(keywords))
                 and (shortcut.unchanged is None or shortcut.unchanged())
             ):
-                rest: Sequence[Any] = shortcut.rest
+                rest: Args = shortcut.rest
                 if keywords:
                     pairs = zip(shortcut.names, rest)
                     rest = [keywords.get(name, default) for name, default in pairs]
@@ -199,7 +196,7 @@ def answer_calls(
     return code, slow, grid, layout.answer(called, code.launch, (*words, int(records)))
 
 
-def shapes_key(values: Sequence[Any], kinds: Collection[type]) -> int:
+def shapes_key(values: Args, kinds: Collection[type]) -> int:
     """A number that tells calls by the shapes of arrays; native code has it, too."""
     key = 0
     for each in values:

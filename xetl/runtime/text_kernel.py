@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from math import prod
 from traceback import walk_tb
@@ -28,9 +28,10 @@ from xetl.runtime.cache import disk_cache
 from xetl.runtime.call_site import at_caller, errors_at_caller
 from xetl.runtime.executables import Found, Loaded, Prepared, choose_target, target_at
 from xetl.runtime.fingerprint import text_digest
-from xetl.runtime.grid import Grid, GridSpec, fixed
+from xetl.runtime.grid import Grid, GridFunction, GridSpec, fixed
 from xetl.runtime.launcher import LaunchedKernel, Plan
 from xetl.runtime.overlap import check_stored
+from xetl.runtime.parameters import Args, Keywords
 from xetl.runtime.placement import choose_backend, find_place, shortcut_entry
 from xetl.runtime.shortcuts import Shortcut
 from xetl.runtime.specialize import Specialization
@@ -82,7 +83,7 @@ _LANES = 16
 
 
 def _behind_types(
-    fast: Callable[..., int], types: Sequence[Attribute], args: Sequence[Any]
+    fast: Callable[..., int], types: Sequence[Attribute], args: Args
 ) -> Callable[..., int]:
     """The native entry for calls like one with ``args``, which has succeeded.
 
@@ -246,12 +247,7 @@ class TextKernel(LaunchedKernel):
         """As `Kernel.interpret`, of so many subgroups."""
         super(TextKernel, self.with_subgroups(subgroups)).interpret(*args, **options)
 
-    def grid_of(
-        self,
-        function: Callable[[Any], object],
-        args: Sequence[Any],
-        keywords: Mapping[str, Any],
-    ) -> Grid:
+    def grid_of(self, function: GridFunction, args: Args, keywords: Keywords) -> Grid:
         """Refuse it: there is no function of arguments that have no names."""
         return fixed(function)
 
@@ -261,7 +257,7 @@ class TextKernel(LaunchedKernel):
 
     def _asked(
         self,
-        args: Sequence[Any],
+        args: Args,
         options: dict[str, Any],
         shows: Callable[[BackendBase], bool] | None,
     ) -> tuple[TextKernel, Specialization, BackendBase, str]:
@@ -279,11 +275,7 @@ class TextKernel(LaunchedKernel):
         return kernel, given, backend, target
 
     def _shortcut(
-        self,
-        prepared: Prepared,
-        args: Sequence[Any],
-        keywords: Mapping[str, Any],
-        state: object,
+        self, prepared: Prepared, args: Args, keywords: Keywords, state: object
     ) -> Shortcut | None:
         if keywords:
             return None
@@ -296,7 +288,7 @@ class TextKernel(LaunchedKernel):
         run = _behind_types(fast, self._types, args)
         return Shortcut(run, len(args), {}, (), (), state, None, written)
 
-    def prepare(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> Prepared:
+    def prepare(self, args: Args, keywords: Keywords) -> Prepared:
         """Check a call, and find or make the code for it; nothing runs.
 
         Raises:
@@ -330,7 +322,7 @@ class TextKernel(LaunchedKernel):
         found = for_any(self.names, self._types).signature
         return module, with_sizes(found, self._types)
 
-    def _check_options(self, options: Mapping[str, Any]) -> None:
+    def _check_options(self, options: Keywords) -> None:
         for name in options.keys() - set(_OPTIONS):
             raise LaunchError(
                 f"`{self.name}` was given `{name}=`, which is no option of a launch",

@@ -5,23 +5,22 @@ Other types, wherever they stand: of values, inside of other types, in attribute
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias, cast
 
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr
-from xdsl.ir import Attribute, Operation, ParametrizedAttribute, SSAValue
+from xdsl.ir import Attribute, Operation, ParametrizedAttribute
 from xdsl.pattern_rewriter import PatternRewriter, PatternRewriteWalker, RewritePattern
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import VerifyException
 
 from xetl.analysis.axes import defined_by
+from xetl.dialects.base import Values
 from xetl.dialects.verify import LocatedVerifyException
 from xetl.ir.builder import Builder
 
-Values: TypeAlias = Sequence[SSAValue]
-"""What replaces the results of an operation."""
 Rule: TypeAlias = Callable[[Builder, Any], Values | None]
-"""Inserts what replaces an operation; None: the operation stays."""
+"""Inserts what replaces an operation and gives its results; None: it stays."""
 
 
 class _ByRules(RewritePattern):

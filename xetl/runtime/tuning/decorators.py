@@ -8,7 +8,7 @@ from typing import Any, cast
 from xetl.errors import LaunchError, did_you_mean
 from xetl.runtime.call_site import errors_at_caller
 from xetl.runtime.kernel import Kernel
-from xetl.runtime.parameters import Parameters
+from xetl.runtime.parameters import Args, Keywords, Parameters
 from xetl.runtime.tuning.call import Heuristic
 from xetl.runtime.tuning.config import DECLARED_WRONG, Config, all_configs, check_names
 from xetl.runtime.tuning.kernel import CompletedKernel
@@ -22,9 +22,9 @@ Hook = Callable[..., object]
 
 @errors_at_caller
 def autotune(
-    configs: Iterable[Config | Mapping[str, Any]] | None = None,
+    configs: Iterable[Config | Keywords] | None = None,
     key: Sequence[str] = (),
-    prune_configs_by: Mapping[str, Any] | None = None,
+    prune_configs_by: Keywords | None = None,
     reset_to_zero: Sequence[str] | None = None,
     restore_value: Sequence[str] | None = None,
     pre_hook: Hook | None = None,
@@ -36,7 +36,7 @@ def autotune(
     cache_results: bool = True,
     *,
     budget_s: float = 20.0,
-    **spaces: Sequence[Any],
+    **spaces: Args,
 ) -> Callable[[Kernel], CompletedKernel]:
     """Choose constants of a kernel by measuring; written above ``@xetile.kernel``.
 
@@ -125,9 +125,7 @@ def _checked_kernel(kernel: object, decorator: str) -> Kernel:
     raise LaunchError(problem, DECLARED_WRONG, help_)
 
 
-def _checked(
-    prune: Mapping[str, Any] | None, graph: bool, budget: float
-) -> Mapping[str, Any]:
+def _checked(prune: Keywords | None, graph: bool, budget: float) -> Keywords:
     if graph:
         problem = "`use_cuda_graph=True` of `autotune`: there are no such graphs here"
         raise LaunchError(problem, DECLARED_WRONG, "leave it out")

@@ -6,16 +6,17 @@ plain kernel, with its shortcuts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from xetl.backend import Event
 from xetl.errors import LaunchError, XetlError
 from xetl.language.pickling import reduced
 from xetl.runtime.call_site import at_caller
-from xetl.runtime.grid import Grid, GridSpec
+from xetl.runtime.grid import Grid, GridFunction, GridSpec
 from xetl.runtime.kernel import Kernel
 from xetl.runtime.launcher import Plan
+from xetl.runtime.parameters import Args, Keywords
 from xetl.runtime.shortcuts import OPTIONS
 from xetl.runtime.signature_text import describe
 from xetl.runtime.tensors import hide_from_dynamo
@@ -30,9 +31,7 @@ class CompletingLauncher:
 
     __slots__ = ("_kernel", "grid")
 
-    def __init__(
-        self, kernel: CompletedKernel, grid: Grid | Callable[[Any], object]
-    ) -> None:
+    def __init__(self, kernel: CompletedKernel, grid: Grid | GridFunction) -> None:
         self._kernel = kernel
         self.grid = grid
 
@@ -126,7 +125,7 @@ class CompletedKernel(Kernel):
             super().warmup(signature, target=target, **chosen)
 
     def completed(
-        self, args: Sequence[Any], keywords: Mapping[str, Any], grid: GridSpec
+        self, args: Args, keywords: Keywords, grid: GridSpec
     ) -> dict[str, Any]:
         """The keywords of a launch with all constants; tunes if need be.
 
@@ -144,14 +143,10 @@ class CompletedKernel(Kernel):
             config.pre_hook({**call.values, **config.kwargs})
         return {**config.kwargs, **call.computed(config), **keywords}
 
-    def _launcher(
-        self, grid: Grid | Callable[[Any], object]
-    ) -> Callable[..., Event | None]:
+    def _launcher(self, grid: Grid | GridFunction) -> Callable[..., Event | None]:
         return CompletingLauncher(self, grid)
 
-    def _known(
-        self, args: Sequence[Any], keywords: Mapping[str, Any]
-    ) -> dict[str, Any]:
+    def _known(self, args: Args, keywords: Keywords) -> dict[str, Any]:
         """As `completed`, without trials; what is given counts more than a config."""
         if len(args) == 1 and isinstance(args[0], str):
             return self._of_text(args[0], keywords)
@@ -163,7 +158,7 @@ class CompletedKernel(Kernel):
         config = Config({**config.kwargs, **given})
         return {**config.kwargs, **call.computed(config), **keywords}
 
-    def _of_text(self, text: str, keywords: Mapping[str, Any]) -> dict[str, Any]:
+    def _of_text(self, text: str, keywords: Keywords) -> dict[str, Any]:
         """Of arguments that a signature string describes, by the first config."""
         first = self._first()
         named = {**first, **keywords}
@@ -191,15 +186,13 @@ class CompletedKernel(Kernel):
     def _first(self) -> dict[str, Any]:
         return {} if self.tuner is None else self.tuner.configs[0].kwargs
 
-    def _anything(self, keywords: Mapping[str, Any]) -> dict[str, Any]:
+    def _anything(self, keywords: Keywords) -> dict[str, Any]:
         """Some value for each constant: a call that is wrong in another way."""
         return {**dict.fromkeys(self.heuristics), **self._first(), **keywords}
 
-    def _call(
-        self, args: Sequence[Any], keywords: Mapping[str, Any], grid: GridSpec
-    ) -> Call | None:
+    def _call(self, args: Args, keywords: Keywords, grid: GridSpec) -> Call | None:
         """A call by the names of its arguments; None if it is wrong."""
-        options: Mapping[str, Any] = {}
+        options: Keywords = {}
         rest = keywords
         if keywords:
             options = {n: v for n, v in keywords.items() if n in OPTIONS}
@@ -214,7 +207,7 @@ class CompletedKernel(Kernel):
             del named[name]
         return Call(self, self.heuristics, self.hooks, named, options, grid)
 
-    def _refuse_given(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> None:
+    def _refuse_given(self, args: Args, keywords: Keywords) -> None:
         assert self.tuner is not None
         given = self.tuner.chosen.intersection((*self._names[: len(args)], *keywords))
         for name in sorted(given):

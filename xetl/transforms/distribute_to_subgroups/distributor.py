@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from xetl.dialects.base import vector_type
+from xetl.dialects.base import Values, vector_type
 from xetl.dialects.xetile import TileType
 from xetl.ir.builder import move_to_end
 from xetl.ir.conversion import Carried
@@ -150,9 +150,7 @@ class Distributor:
         derived = derived_parts(self.team, value, layout)
         return self.moved(parts, value, own, layout) if derived is None else derived
 
-    def parts_for(
-        self, value: SSAValue, layout: Layout, count: int
-    ) -> Sequence[SSAValue]:
+    def parts_for(self, value: SSAValue, layout: Layout, count: int) -> Values:
         """``count`` operands in a layout; what all subgroups share serves each time."""
         return self.parts(value, layout) if is_distributed(value) else [value] * count
 
@@ -163,7 +161,7 @@ class Distributor:
         return self.parts(value, self.everything(matrix_shape(value)))[0]
 
     def moved(
-        self, parts: Sequence[SSAValue], value: SSAValue, source: Layout, target: Layout
+        self, parts: Values, value: SSAValue, source: Layout, target: Layout
     ) -> list[SSAValue]:
         """Parts of what is like ``value`` in one layout, from those in another."""
         shape = matrix_shape(value)
@@ -173,7 +171,7 @@ class Distributor:
         return convert_layout(self.team, parts, shape, element, source, target)
 
     def give(
-        self, value: SSAValue, parts: Sequence[SSAValue], layout: Layout | None = None
+        self, value: SSAValue, parts: Values, layout: Layout | None = None
     ) -> None:
         """Say what stands for a distributed value of the workgroup.
 
@@ -188,9 +186,7 @@ class Distributor:
         assert len(parts) == expected, f"{len(parts)} parts, expected {expected}"
         self._parts[value] = list(parts)
 
-    def give_parts(
-        self, value: SSAValue, parts: Sequence[SSAValue], layout: Layout
-    ) -> None:
+    def give_parts(self, value: SSAValue, parts: Values, layout: Layout) -> None:
         """As `give`; for a value that is not distributed there is one part."""
         if is_distributed(value):
             self.give(value, parts, layout)
@@ -220,7 +216,7 @@ class Distributor:
         return type_.replace(shape, wg_map=None, array_length=1)
 
 
-def _replace(old: SSAValue, new: Sequence[SSAValue]) -> None:
+def _replace(old: SSAValue, new: Values) -> None:
     """Say which scalar stands for another one."""
     new[0].name_hint = old.name_hint
     old.replace_all_uses_with(new[0])

@@ -22,7 +22,7 @@ from math import gcd
 from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Attribute, SSAValue
 
-from xetl.dialects.base import element_type, vector_type
+from xetl.dialects.base import Values, element_type, vector_type
 from xetl.dialects.literals import make_splat
 from xetl.dialects.reduction_kinds import operation_of, sums_run_in
 from xetl.dialects.upstream import arith, gpu, vector
@@ -128,7 +128,7 @@ def _blocks(
 
 def convert_layout(
     team: Subgroups,
-    parts: Sequence[SSAValue],
+    parts: Values,
     shape: Sequence[int],
     element: Attribute,
     source: Layout,
@@ -155,7 +155,7 @@ def convert_layout(
 
 
 def share(
-    team: Subgroups, parts: Sequence[SSAValue], shape: Sequence[int], layout: Layout
+    team: Subgroups, parts: Values, shape: Sequence[int], layout: Layout
 ) -> list[SSAValue]:
     """What the first owner of each sub-tile has, for all who share it.
 
@@ -172,7 +172,7 @@ def share(
 
 def _assembled(
     team: Subgroups,
-    parts: Sequence[SSAValue],
+    parts: Values,
     slices: Sequence[Slice],
     type_: VectorType[Attribute],
 ) -> SSAValue:
@@ -197,11 +197,7 @@ def _block(team: Subgroups, part: SSAValue, block: Slice) -> SSAValue:
 
 
 def _through_memory(
-    team: Subgroups,
-    parts: Sequence[SSAValue],
-    shape: Sequence[int],
-    source: Layout,
-    target: Layout,
+    team: Subgroups, parts: Values, shape: Sequence[int], source: Layout, target: Layout
 ) -> list[SSAValue]:
     element = element_type(parts[0].type)
     room = max(1, team.slm_limit // slm_exchange.stored_bytes(element))
@@ -222,7 +218,7 @@ def _through_memory(
 def reduce_across(
     team: Subgroups,
     kind: str,
-    parts: Sequence[SSAValue],
+    parts: Values,
     shape: Sequence[int],
     source: Layout,
     dims: Sequence[int],
@@ -276,11 +272,7 @@ def _partial(shape: Sequence[int], source: Layout, dims: Sequence[int]) -> _Part
 
 
 def _combined(
-    team: Subgroups,
-    kind: str,
-    parts: Sequence[SSAValue],
-    owned: Sequence[int],
-    dims: Sequence[int],
+    team: Subgroups, kind: str, parts: Values, owned: Sequence[int], dims: Sequence[int]
 ) -> list[SSAValue]:
     """A subgroup's parts combined along ``dims``, in the type that sums run in."""
     groups: dict[tuple[int, ...], list[SSAValue]] = {}
@@ -293,7 +285,7 @@ def _combined(
     return [team.insert(TileReduceOp(kind, part, dims)) for part in joined]
 
 
-def combine(team: Subgroups, kind: str, values: Sequence[SSAValue]) -> SSAValue:
+def combine(team: Subgroups, kind: str, values: Values) -> SSAValue:
     """All ``values``, which have one type, combined; there is at least one."""
     found, *rest = values
     operation = operation_of(kind, found.type)

@@ -21,7 +21,7 @@ from xdsl.traits import MemoryEffectKind, get_effects
 
 from xetl.analysis.axes import lines_of
 from xetl.dialects import xetile
-from xetl.dialects.base import Index, int_array, ints_of, is_vector, vector_type
+from xetl.dialects.base import Indices, int_array, ints_of, is_vector, vector_type
 from xetl.dialects.upstream import arith, gpu, vector
 from xetl.dialects.xetile.verifiers import reduced_shape
 from xetl.language.distribution import Layout, rounds
@@ -152,7 +152,7 @@ def init_tile(d: Distributor, op: xetile.InitTileOp) -> None:
 
 def _moved_to(
     d: Distributor, op: xetile.InitTileOp, layout: Layout, part: int
-) -> Sequence[Index]:
+) -> Indices:
     """The offsets of a part; those ahead of the last two select the matrix."""
     *leading, row, column = op.mixed_offsets
     down, right = d.team.origin(op.result.type.shape, layout, part)
@@ -160,10 +160,7 @@ def _moved_to(
 
 
 def _init_part(
-    d: Distributor,
-    op: xetile.InitTileOp,
-    offsets: Sequence[Index],
-    indices: SSAValue | None,
+    d: Distributor, op: xetile.InitTileOp, offsets: Indices, indices: SSAValue | None
 ) -> SSAValue:
     new = xetile.InitTileOp(
         op.source,

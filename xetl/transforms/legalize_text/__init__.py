@@ -144,9 +144,7 @@ def _call(b: Builder, op: func.CallOp) -> Values | None:
     return None
 
 
-def _dispatch(
-    kind: type[xsmm.DispatchOp], given: Sequence[SSAValue]
-) -> xsmm.DispatchOp:
+def _dispatch(kind: type[xsmm.DispatchOp], given: Values) -> xsmm.DispatchOp:
     numbers = [base.constant_index(each) for each in given]
     known = [each for each in numbers if each is not None]
     if len(known) != len(numbers) or len(known) != len(xsmm.SIZES) + 2:
@@ -202,7 +200,7 @@ _MICRO_KERNELS: dict[type[Operation], Rule] = {
 }
 
 
-Finish = Callable[[Builder, Sequence[SSAValue]], Values]
+Finish = Callable[[Builder, Values], Values]
 """Computes what the innermost loop yields from what it carries."""
 
 
@@ -219,7 +217,7 @@ def _nest(
     build: Builder,
     body: Block,
     bounds: Sequence[Sequence[base.Index]],
-    inits: Sequence[SSAValue],
+    inits: Values,
     finish: Finish,
 ) -> Values:
     """Loops in one another around the operations of ``body``, the first outermost."""
@@ -251,7 +249,7 @@ def _parallel(build: Builder, op: scf.ParallelOp) -> Values:
     assert isinstance(end, scf.ReduceOp)
     end.detach()
 
-    def reduce(inside: Builder, carried: Sequence[SSAValue]) -> Values:
+    def reduce(inside: Builder, carried: Values) -> Values:
         found: list[SSAValue] = []
         for pair, region in zip(zip(carried, end.arguments), end.reductions):
             for argument, value in zip(list(region.block.args), pair):

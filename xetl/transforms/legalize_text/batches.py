@@ -105,11 +105,7 @@ def multiply(b: Builder, product: Batch) -> None:
 
 
 def _blocks(
-    build: Builder,
-    product: Batch,
-    number: SSAValue,
-    at: Sequence[SSAValue],
-    shape: Sequence[int],
+    build: Builder, product: Batch, number: SSAValue, at: Values, shape: Sequence[int]
 ) -> tuple[SSAValue, SSAValue]:
     """The factors of what block ``number`` adds to the tile of C at ``at``."""
     (row, column), zero = at, build.index(0)

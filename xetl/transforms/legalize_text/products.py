@@ -26,7 +26,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from xetl.dialects import xetile
-from xetl.dialects.base import Index, ints_of, memref_type, vector_type
+from xetl.dialects.base import Index, Indices, ints_of, memref_type, vector_type
 from xetl.dialects.kernel_attributes import PARALLEL
 from xetl.dialects.memref_layout import has_static_layout, strides_of
 from xetl.dialects.upstream import arith, linalg, memref, scf, vector
@@ -63,9 +63,7 @@ class Matrix:
             known = strides_of(type_) or [None, None]
             self.strides = [v if n is None else n for n, v in zip(known, meta[4:])]
 
-    def tile(
-        self, build: Builder, at: Sequence[SSAValue], shape: Sequence[int]
-    ) -> SSAValue:
+    def tile(self, build: Builder, at: Values, shape: Sequence[int]) -> SSAValue:
         """The tile of ``shape`` at ``at``, in the matrix around a box that has it."""
         type_ = xetile.TileType(list(shape), self.element)
         source, box = self.source, self.source.owner
@@ -92,7 +90,7 @@ def _is_plain(box: memref.SubviewOp) -> bool:
 
 
 def loops(
-    build: Builder, sizes: Sequence[Index], shape: Sequence[int]
+    build: Builder, sizes: Indices, shape: Sequence[int]
 ) -> tuple[Builder, list[SSAValue]]:
     """Loops over tiles, none over one: a builder inside, and where the tile starts."""
     at: list[SSAValue] = []
@@ -138,11 +136,7 @@ def _strides(source: SSAValue) -> list[int]:
 
 
 def part(
-    build: Builder,
-    source: SSAValue,
-    at: Sequence[Index],
-    sizes: Sequence[int],
-    dropped: int,
+    build: Builder, source: SSAValue, at: Indices, sizes: Sequence[int], dropped: int
 ) -> SSAValue:
     """A box of a memref without dimension ``dropped``, which has one element."""
     strides = _strides(source)
