@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import cache
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, cast
 
 from xetl.errors import InternalError, LaunchError
 from xetl.imports import import_whole, late
@@ -83,6 +83,7 @@ class ArrayView:
 
 
 Argument = ArrayView | int | float
+Arguments: TypeAlias = Sequence[Argument]
 
 
 @record(frozen=True)
@@ -199,7 +200,7 @@ class Executable(ABC):
         )
 
     @abstractmethod
-    def launch(self, grid: tuple[int, int, int], args: Sequence[Argument]) -> None:
+    def launch(self, grid: tuple[int, int, int], args: Arguments) -> None:
         """Run the kernel on ``args`` (constants left out) and wait for it."""
 
 
@@ -208,7 +209,7 @@ class QueuedExecutable(Executable):
 
     @abstractmethod
     def submit(
-        self, grid: tuple[int, int, int], args: Sequence[Argument], place: Place
+        self, grid: tuple[int, int, int], args: Arguments, place: Place
     ) -> Event:
         """Start the kernel on ``args`` (constants left out)."""
 
@@ -227,7 +228,7 @@ class RecordedLaunch(NamedTuple):
 
     executable: Executable
     grid: tuple[int, int, int]
-    args: Sequence[Argument]
+    args: Arguments
     stored: Collection[int]
 
 
@@ -323,7 +324,7 @@ class BackendBase(ABC):
     # Launching ---------------------------------------------------------------------
 
     def place(
-        self, queue: object, names: Sequence[str], args: Sequence[Argument]
+        self, queue: object, names: Sequence[str], args: Arguments
     ) -> Place | None:
         """The queue of a launch, given or found; None: it runs on the host.
 
@@ -381,7 +382,7 @@ class BackendBase(ABC):
         self,
         artifact: Artifact,
         grid: tuple[int, int, int] | None,
-        args: Sequence[Argument] | None,
+        args: Arguments | None,
     ) -> Sequence[Expected]:
         """What to expect of a launch on each machine of the target, by a model.
 

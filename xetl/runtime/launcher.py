@@ -14,7 +14,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Protocol, TypeAlias, cast
 
-from xetl.backend import INTERPRETER, Argument, ArrayView, Event, Place
+from xetl.backend import INTERPRETER, Arguments, ArrayView, Event, Place
 from xetl.errors import LaunchError, XetlError, did_you_mean
 from xetl.runtime.arrays import locate
 from xetl.runtime.call_site import at_caller, errors_at_caller
@@ -136,7 +136,7 @@ def _run_checked(
     check: Callable[[], None],
     code: Loaded,
     grid: Grid,
-    args: Sequence[Argument],
+    args: Arguments,
     place: Place | None,
     waits: object,
 ) -> Event | None:
@@ -144,7 +144,7 @@ def _run_checked(
     return run(code, grid, args, place, waits)
 
 
-def _check_unchanged(names: Sequence[str], args: Sequence[Argument]) -> None:
+def _check_unchanged(names: Sequence[str], args: Arguments) -> None:
     """Whether all arrays are where they were.
 
     Raises:
@@ -403,9 +403,7 @@ may_be_native(Launcher)
 class _CheckingExecutable(Protocol):
     """The executable of the interpreter."""
 
-    def check(
-        self, grid: Grid, args: Sequence[Argument], checks: Collection[str]
-    ) -> None:
+    def check(self, grid: Grid, args: Arguments, checks: Collection[str]) -> None:
         """Run on copies of the arrays, and keep what was written if all is well."""
 
 
@@ -437,7 +435,7 @@ def _refuse_other_backend(options: Keywords) -> None:
 
 
 def _run_with_checks(
-    loaded: Loaded, grid: Grid, args: Sequence[Argument], checks: Collection[str]
+    loaded: Loaded, grid: Grid, args: Arguments, checks: Collection[str]
 ) -> None:
     """Run a kernel on the interpreter.
 

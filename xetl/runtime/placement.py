@@ -14,7 +14,7 @@ from typing import Any, cast
 from xetl.backend import (
     DEFAULT_BACKEND,
     INTERPRETER,
-    Argument,
+    Arguments,
     ArrayView,
     BackendBase,
     Event,
@@ -94,7 +94,7 @@ FINISHED = Finished()
 
 
 def find_place(
-    backend: BackendBase, queue: object, names: Sequence[str], args: Sequence[Argument]
+    backend: BackendBase, queue: object, names: Sequence[str], args: Arguments
 ) -> Place | None:
     """Where a launch with these arguments runs; None: on the host.
 
@@ -118,11 +118,7 @@ def find_place(
 
 
 def run(
-    code: Loaded,
-    grid: Grid,
-    args: Sequence[Argument],
-    place: Place | None,
-    waits: object = True,
+    code: Loaded, grid: Grid, args: Arguments, place: Place | None, waits: object = True
 ) -> Event | None:
     """Run a kernel; the event, if the caller does not wait."""
     # Before: a kernel that ends with an error may have written as well.

@@ -6,12 +6,12 @@ torch is never imported here: whoever passes a tensor has imported it.
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from functools import cache
 from typing import Any, cast
 
-from xetl.backend import Argument, ArrayView
+from xetl.backend import Arguments, ArrayView
 from xetl.errors import LaunchError, TileTypeError
 from xetl.language.dtypes import DType, bf16
 from xetl.runtime import usm
@@ -99,9 +99,7 @@ def note_written(objects: Iterable[object]) -> None:
         torch.autograd.graph.increment_version(tensors)
 
 
-def stored_objects(
-    args: Sequence[Argument], stored: Collection[int]
-) -> Iterable[object]:
+def stored_objects(args: Arguments, stored: Collection[int]) -> Iterable[object]:
     """What the user passed for the arguments that a kernel stores to."""
     for index in stored:
         arg = args[index]

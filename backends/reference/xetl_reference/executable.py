@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import MemRefType, ModuleOp
 from xdsl.ir import Attribute
 
 from xetl.analysis.memory import stored_arguments
-from xetl.backend import Argument, ArrayView, Executable
+from xetl.backend import Argument, Arguments, ArrayView, Executable
 from xetl.dialects.xetile.types import TileType
 from xetl.errors import InternalError
 from xetl.runtime.trace import TileAccess, TileTrace, current_trace
@@ -76,16 +76,13 @@ class ReferenceExecutable(Executable):
         self._guarded: dict[frozenset[str], tuple[Interpreter, Guard]] = {}
         self.stored = stored_arguments(self._interpreter.function)
 
-    def launch(self, grid: tuple[int, int, int], args: Sequence[Argument]) -> None:
+    def launch(self, grid: tuple[int, int, int], args: Arguments) -> None:
         """Run the kernel on ``args`` (constants left out)."""
         values = self._values(args)
         self._traced(self._interpreter, values).run(grid, values)
 
     def check(
-        self,
-        grid: tuple[int, int, int],
-        args: Sequence[Argument],
-        checks: Collection[str],
+        self, grid: tuple[int, int, int], args: Arguments, checks: Collection[str]
     ) -> None:
         """Run the kernel on copies with checks; keep the results if all is well.
 
@@ -139,7 +136,7 @@ class ReferenceExecutable(Executable):
             made.append(value)
         return made, set(copies.values())
 
-    def _values(self, args: Sequence[Argument]) -> list[Any]:
+    def _values(self, args: Arguments) -> list[Any]:
         types = self._interpreter.argument_types
         if len(types) != len(args):
             problem = f"a kernel of {len(types)} arguments was given {len(args)}"
