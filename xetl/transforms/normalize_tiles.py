@@ -24,12 +24,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from xdsl.dialects.builtin import MemRefType, ModuleOp, StridedLayoutAttr, StringAttr
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xetl.analysis.axes import defined_by
 from xetl.dialects import xetile
-from xetl.dialects.base import Index, is_memref, memref_type, operations_in
+from xetl.dialects.base import Index, MemRef, is_memref, memref_type, operations_in
 from xetl.dialects.kernel_attributes import LEVEL, SUBGROUP
 from xetl.dialects.memref_layout import strides_of
 from xetl.dialects.upstream import func, gpu, memref
@@ -125,9 +125,7 @@ def _turned_view(source: SSAValue) -> memref.TransposeOp:
     layout = StridedLayoutAttr(list(_swapped(strides)), start)
     dims = _swapped(range(len(strides)))
     shape = list(_swapped(type_.get_shape()))
-    view: MemRefType[Attribute] = MemRefType(
-        type_.element_type, shape, layout, type_.memory_space
-    )
+    view: MemRef = MemRefType(type_.element_type, shape, layout, type_.memory_space)
     return memref.TransposeOp(source, view, dims)
 
 

@@ -22,7 +22,7 @@ from math import gcd
 from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Attribute, SSAValue
 
-from xetl.dialects.base import Values, element_type, vector_type
+from xetl.dialects.base import Values, Vector, element_type, vector_type
 from xetl.dialects.literals import make_splat
 from xetl.dialects.reduction_kinds import operation_of, sums_run_in
 from xetl.dialects.upstream import arith, gpu, vector
@@ -171,10 +171,7 @@ def share(
 
 
 def _assembled(
-    team: Subgroups,
-    parts: Values,
-    slices: Sequence[Slice],
-    type_: VectorType[Attribute],
+    team: Subgroups, parts: Values, slices: Sequence[Slice], type_: Vector
 ) -> SSAValue:
     """A new part of blocks of old ones."""
     blocks = [_block(team, parts[each.source], each) for each in slices]
