@@ -11,20 +11,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar, cast, overload
 
 from typing_extensions import TypeIs
-from xdsl.dialects.builtin import (
-    DYNAMIC_INDEX,
-    AnyFloat,
-    ArrayAttr,
-    DenseArrayBase,
-    DenseIntOrFPElementsAttr,
-    FloatTF32Type,
-    IndexType,
-    IntegerAttr,
-    IntegerType,
-    MemRefType,
-    VectorType,
-    i64,
-)
+from xdsl.dialects import builtin
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.irdl import IRDLOperation
 from xdsl.utils.exceptions import VerifyException
@@ -55,7 +42,7 @@ def element_type(type_: Attribute) -> Attribute:
 
 def is_tf32(type_: Attribute) -> bool:
     """Whether elements are f32 of which products see 10 bits of fraction."""
-    return isinstance(element_type(type_), FloatTF32Type)
+    return isinstance(element_type(type_), builtin.FloatTF32Type)
 
 
 def element_of(type_: Attribute) -> Attribute:
@@ -67,7 +54,7 @@ def element_of(type_: Attribute) -> Attribute:
 
 def shape_of(type_: Attribute) -> tuple[int, ...]:
     """The shape of a vector or memref; of anything else ``()``."""
-    if isinstance(type_, VectorType | MemRefType):
+    if isinstance(type_, builtin.VectorType | builtin.MemRefType):
         return type_.get_shape()
     return ()
 
@@ -75,17 +62,17 @@ def shape_of(type_: Attribute) -> tuple[int, ...]:
 def with_element(type_: Attribute, element: Attribute) -> Attribute:
     """``type_`` with its element type replaced; a scalar is replaced as a whole."""
     if is_vector(type_):
-        return VectorType(element, type_.shape, type_.scalable_dims)
+        return builtin.VectorType(element, type_.shape, type_.scalable_dims)
     return element
 
 
 @lru_cache(maxsize=1024)
-def row_type(element: Attribute, lanes: int) -> VectorType[Attribute]:
+def row_type(element: Attribute, lanes: int) -> builtin.VectorType[Attribute]:
     """The vector of so many elements: one object, for xDSL takes 50 us to make it."""
-    return VectorType(element, [lanes])
+    return builtin.VectorType(element, [lanes])
 
 
-def vector_type(value: Value) -> VectorType[Attribute]:
+def vector_type(value: Value) -> builtin.VectorType[Attribute]:
     """The vector type of ``value``; a TypeError if it is none."""
     found = type_of(value)
     if not is_vector(found):
@@ -93,7 +80,7 @@ def vector_type(value: Value) -> VectorType[Attribute]:
     return found
 
 
-def memref_type(value: Value) -> MemRefType[Attribute]:
+def memref_type(value: Value) -> builtin.MemRefType[Attribute]:
     """The memref type of ``value``; a TypeError if it is none."""
     found = type_of(value)
     if not is_memref(found):
@@ -122,44 +109,48 @@ class IndexList(NamedTuple):
     """``[8, %i]`` as MLIR keeps it: values, and constants with gaps for them."""
 
     values: list[SSAValue]
-    static: DenseArrayBase
+    static: builtin.DenseArrayBase
 
 
 def split_indices(indices: Sequence[int | Value]) -> IndexList:
     """Split a mixed list into its values and its constants."""
     values = [SSAValue.get(i) for i in indices if not isinstance(i, int)]
-    static = [i if isinstance(i, int) else DYNAMIC_INDEX for i in indices]
-    return IndexList(values, DenseArrayBase.from_list(i64, static))
+    static = [i if isinstance(i, int) else builtin.DYNAMIC_INDEX for i in indices]
+    return IndexList(values, builtin.DenseArrayBase.from_list(builtin.i64, static))
 
 
 def mix_indices(static: Attribute, values: Iterable[SSAValue]) -> tuple[Index, ...]:
     """Undo ``split_indices``."""
     rest = iter(values)
-    return tuple(next(rest) if i == DYNAMIC_INDEX else i for i in ints_of(static))
+    return tuple(
+        next(rest) if i == builtin.DYNAMIC_INDEX else i for i in ints_of(static)
+    )
 
 
-def int_array(values: Iterable[int]) -> ArrayAttr[IntegerAttr]:
+def int_array(values: Iterable[int]) -> builtin.ArrayAttr[builtin.IntegerAttr]:
     """``[1, 2]``: an array of integer attributes."""
-    return ArrayAttr([IntegerAttr(value, i64) for value in values])
+    return builtin.ArrayAttr(
+        [builtin.IntegerAttr(value, builtin.i64) for value in values]
+    )
 
 
 def ints_of(attribute: Attribute | None) -> tuple[int, ...]:
     """The integers of a dense array, ``()`` for None."""
     if attribute is None:
         return ()
-    if not isinstance(attribute, DenseArrayBase):
+    if not isinstance(attribute, builtin.DenseArrayBase):
         raise TypeError(f"expected a dense array, found {attribute}")
     return tuple(int(i) for i in attribute.get_values())
 
 
-def dense_i64(values: Iterable[int]) -> DenseArrayBase:
+def dense_i64(values: Iterable[int]) -> builtin.DenseArrayBase:
     """``array<i64: ...>``."""
-    return DenseArrayBase.from_list(i64, tuple(values))
+    return builtin.DenseArrayBase.from_list(builtin.i64, tuple(values))
 
 
 def check_indices(name: str, static: Attribute, values: Sequence[SSAValue]) -> None:
     """Check that a mixed list has a value for each of its gaps."""
-    gaps = ints_of(static).count(DYNAMIC_INDEX)
+    gaps = ints_of(static).count(builtin.DYNAMIC_INDEX)
     if gaps != len(values):
         problem = f"{name}: {len(values)} values are given for {gaps} dynamic positions"
         raise VerifyException(problem)
@@ -205,7 +196,7 @@ class ParsedIndices(NamedTuple):
     """A mixed list as read: operands whose type is not known yet."""
 
     values: list[UnresolvedOperand]
-    static: DenseArrayBase
+    static: builtin.DenseArrayBase
 
 
 def parse_indices(
@@ -221,10 +212,10 @@ def parse_indices(
             static.append(parser.parse_integer(allow_boolean=False))
         else:
             values.append(operand)
-            static.append(DYNAMIC_INDEX)
+            static.append(builtin.DYNAMIC_INDEX)
 
     parser.parse_comma_separated_list(delimiter or parser.Delimiter.SQUARE, parse_one)
-    return ParsedIndices(values, DenseArrayBase.from_list(i64, static))
+    return ParsedIndices(values, builtin.DenseArrayBase.from_list(builtin.i64, static))
 
 
 def print_indices(
@@ -302,43 +293,45 @@ def resolve_indices(
     parser: Parser, operands: Iterable[UnresolvedOperand]
 ) -> list[SSAValue]:
     """Resolve operands that are all ``index``."""
-    return [parser.resolve_operand(o, IndexType()) for o in operands]
+    return [parser.resolve_operand(o, builtin.IndexType()) for o in operands]
 
 
-Vector: TypeAlias = VectorType[Attribute]
-MemRef: TypeAlias = MemRefType[Attribute]
-AnyInteger: TypeAlias = IntegerAttr[IntegerType | IndexType]
-Dense: TypeAlias = DenseIntOrFPElementsAttr[IntegerType | IndexType | AnyFloat]
+Vector: TypeAlias = builtin.VectorType[Attribute]
+MemRef: TypeAlias = builtin.MemRefType[Attribute]
+AnyInteger: TypeAlias = builtin.IntegerAttr[builtin.IntegerType | builtin.IndexType]
+Dense: TypeAlias = builtin.DenseIntOrFPElementsAttr[
+    builtin.IntegerType | builtin.IndexType | builtin.AnyFloat
+]
 
 
 def is_vector(found: object) -> TypeIs[Vector]:
     """Whether this is a vector type."""
-    return isinstance(found, VectorType)
+    return isinstance(found, builtin.VectorType)
 
 
 def is_memref(found: object) -> TypeIs[MemRef]:
     """Whether this is a memref type of known rank."""
-    return isinstance(found, MemRefType)
+    return isinstance(found, builtin.MemRefType)
 
 
 def is_integer_attr(found: object) -> TypeIs[AnyInteger]:
     """Whether this is an integer or index constant."""
-    return isinstance(found, IntegerAttr)
+    return isinstance(found, builtin.IntegerAttr)
 
 
 def is_dense(found: object) -> TypeIs[Dense]:
     """Whether this is a dense constant."""
-    return isinstance(found, DenseIntOrFPElementsAttr)
+    return isinstance(found, builtin.DenseIntOrFPElementsAttr)
 
 
-def is_array(found: object) -> TypeIs[ArrayAttr[Attribute]]:
+def is_array(found: object) -> TypeIs[builtin.ArrayAttr[Attribute]]:
     """Whether this is an array attribute."""
-    return isinstance(found, ArrayAttr)
+    return isinstance(found, builtin.ArrayAttr)
 
 
 def integer_width(found: object) -> int | None:
     """Bits of an integer type; None for anything else, index too."""
-    return found.bitwidth if isinstance(found, IntegerType) else None
+    return found.bitwidth if isinstance(found, builtin.IntegerType) else None
 
 
 _T = TypeVar("_T", bound=Operation)

@@ -5,14 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from xdsl.dialects.builtin import (
-    DYNAMIC_INDEX,
-    AffineMapAttr,
-    MemRefType,
-    NoneAttr,
-    StridedLayoutAttr,
-    UnregisteredAttr,
-)
+from xdsl.dialects import builtin
 from xdsl.ir import Attribute
 from xdsl.ir.affine import AffineDimExpr
 
@@ -31,24 +24,26 @@ _NAMED_SPACES = {
 """Memory of a subgroup alone is like any other, but for who knows its address."""
 
 
-def memory_space_of(type_: MemRefType[Attribute]) -> int | None:
+def memory_space_of(type_: builtin.MemRefType[Attribute]) -> int | None:
     """The number of the memory space; 0 if none is given, None if it is no number."""
     space = type_.memory_space
-    if isinstance(space, NoneAttr):
+    if isinstance(space, builtin.NoneAttr):
         return 0
-    if isinstance(space, UnregisteredAttr):
+    if isinstance(space, builtin.UnregisteredAttr):
         return _NAMED_SPACES.get((space.attr_name.data, space.value.data))
     return space.value.data if is_integer_attr(space) else None
 
 
-def strides_of(type_: MemRefType[Attribute]) -> list[int | None] | None:
+def strides_of(type_: builtin.MemRefType[Attribute]) -> list[int | None] | None:
     """Strides in elements, None where unknown; None if the layout has no strides."""
     layout, shape = type_.layout, type_.get_shape()
     rank = len(shape)
-    if isinstance(layout, StridedLayoutAttr):
-        return [None if isinstance(s, NoneAttr) else s.data for s in layout.strides]
+    if isinstance(layout, builtin.StridedLayoutAttr):
+        return [
+            None if isinstance(s, builtin.NoneAttr) else s.data for s in layout.strides
+        ]
     order = list(range(rank))
-    if isinstance(layout, AffineMapAttr):
+    if isinstance(layout, builtin.AffineMapAttr):
         results = layout.data.results
         if len(results) != rank:
             return None
@@ -61,7 +56,9 @@ def strides_of(type_: MemRefType[Attribute]) -> list[int | None] | None:
     for dim in reversed(order):
         strides[dim] = step
         extent = shape[dim]
-        step = None if step is None or extent == DYNAMIC_INDEX else step * extent
+        step = (
+            None if step is None or extent == builtin.DYNAMIC_INDEX else step * extent
+        )
     return strides
 
 
@@ -70,8 +67,8 @@ def row_major(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(prod(shape[dim + 1 :]) for dim in range(len(shape)))
 
 
-def has_static_layout(type_: MemRefType[Attribute]) -> bool:
+def has_static_layout(type_: builtin.MemRefType[Attribute]) -> bool:
     """Whether shape and strides are all known from the type."""
     strides = strides_of(type_)
     known = strides is not None and None not in strides
-    return known and DYNAMIC_INDEX not in type_.get_shape()
+    return known and builtin.DYNAMIC_INDEX not in type_.get_shape()

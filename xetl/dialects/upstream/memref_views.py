@@ -10,19 +10,7 @@ from math import prod
 from typing import Self
 
 from xdsl import irdl
-from xdsl.dialects.builtin import (
-    DYNAMIC_INDEX,
-    I32,
-    AffineMapAttr,
-    ArrayAttr,
-    DenseArrayBase,
-    IndexType,
-    IntegerAttr,
-    MemRefType,
-    StridedLayoutAttr,
-    UnrankedMemRefType,
-    i64,
-)
+from xdsl.dialects import builtin
 from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 from xdsl.traits import Pure
@@ -49,8 +37,8 @@ def _elements_of(type_: Attribute) -> Attribute | None:
 class CastOp(XetlOp, name="memref.cast", traits=[Pure()]):
     """The same memory under a compatible type, also one of unknown rank."""
 
-    source = irdl.operand_def(MemRefType | UnrankedMemRefType)
-    result = irdl.result_def(MemRefType | UnrankedMemRefType)
+    source = irdl.operand_def(builtin.MemRefType | builtin.UnrankedMemRefType)
+    result = irdl.result_def(builtin.MemRefType | builtin.UnrankedMemRefType)
 
     assembly_format = "$source attr-dict `:` type($source) `to` type($result)"
 
@@ -63,7 +51,7 @@ class CastOp(XetlOp, name="memref.cast", traits=[Pure()]):
             return
         pairs = list(zip(source.get_shape(), result.get_shape()))
         fits = source.get_num_dims() == result.get_num_dims() and all(
-            DYNAMIC_INDEX in pair or pair[0] == pair[1] for pair in pairs
+            builtin.DYNAMIC_INDEX in pair or pair[0] == pair[1] for pair in pairs
         )
         check(fits, "shapes do not agree: {} to {}", source, result)
 
@@ -71,8 +59,8 @@ class CastOp(XetlOp, name="memref.cast", traits=[Pure()]):
 class MemorySpaceCastOp(XetlOp, name="memref.memory_space_cast", traits=[Pure()]):
     """The same memory, named in another memory space."""
 
-    source = irdl.operand_def(MemRefType)
-    result = irdl.result_def(MemRefType)
+    source = irdl.operand_def(builtin.MemRefType)
+    result = irdl.result_def(builtin.MemRefType)
 
     assembly_format = "$source attr-dict `:` type($source) `to` type($result)"
 
@@ -82,8 +70,8 @@ class ExtractAlignedPointerAsIndexOp(
 ):
     """The address of the first element of the buffer."""
 
-    source = irdl.operand_def(MemRefType)
-    result = irdl.result_def(IndexType)
+    source = irdl.operand_def(builtin.MemRefType)
+    result = irdl.result_def(builtin.IndexType)
 
     assembly_format = "$source `:` type($source) `->` type($result) attr-dict"
 
@@ -91,8 +79,8 @@ class ExtractAlignedPointerAsIndexOp(
 def _metadata(type_: Attribute) -> list[Attribute]:
     if not is_memref(type_):
         raise TypeError(f"expected a memref, found {type_}")
-    buffer = MemRefType(type_.element_type, [], memory_space=type_.memory_space)
-    return [buffer, *[IndexType()] * (1 + 2 * type_.get_num_dims())]
+    buffer = builtin.MemRefType(type_.element_type, [], memory_space=type_.memory_space)
+    return [buffer, *[builtin.IndexType()] * (1 + 2 * type_.get_num_dims())]
 
 
 class ExtractStridedMetadataOp(
@@ -100,7 +88,7 @@ class ExtractStridedMetadataOp(
 ):
     """Buffer, offset, sizes and strides of a memref."""
 
-    source = irdl.operand_def(MemRefType)
+    source = irdl.operand_def(builtin.MemRefType)
     metadata = irdl.var_result_def(like("source", _metadata))
 
     assembly_format = "$source `:` type($source) `->` type($metadata) attr-dict"
@@ -128,14 +116,14 @@ class ExtractStridedMetadataOp(
 class _StridedView(XetlOp, traits=[Pure()]):
     """Elements from offsets on, as many as sizes say, strides apart."""
 
-    source = irdl.operand_def(MemRefType)
-    offsets = irdl.var_operand_def(IndexType)
-    sizes = irdl.var_operand_def(IndexType)
-    strides = irdl.var_operand_def(IndexType)
-    static_offsets = irdl.prop_def(DenseArrayBase)
-    static_sizes = irdl.prop_def(DenseArrayBase)
-    static_strides = irdl.prop_def(DenseArrayBase)
-    result = irdl.result_def(MemRefType)
+    source = irdl.operand_def(builtin.MemRefType)
+    offsets = irdl.var_operand_def(builtin.IndexType)
+    sizes = irdl.var_operand_def(builtin.IndexType)
+    strides = irdl.var_operand_def(builtin.IndexType)
+    static_offsets = irdl.prop_def(builtin.DenseArrayBase)
+    static_sizes = irdl.prop_def(builtin.DenseArrayBase)
+    static_strides = irdl.prop_def(builtin.DenseArrayBase)
+    result = irdl.result_def(builtin.MemRefType)
 
     mixed_offsets = MixedList("offsets", "static_offsets")
     mixed_sizes = MixedList("sizes", "static_sizes")
@@ -173,10 +161,12 @@ class ReinterpretCastOp(_StridedView, name="memref.reinterpret_cast"):
     ) -> Self:
         """A view whose type knows what is a number, in the space of the source."""
         old = memref_type(source)
-        shape = [n if isinstance(n, int) else DYNAMIC_INDEX for n in sizes]
+        shape = [n if isinstance(n, int) else builtin.DYNAMIC_INDEX for n in sizes]
         first, *steps = (n if isinstance(n, int) else None for n in (offset, *strides))
-        layout = StridedLayoutAttr(steps, first)
-        type_ = MemRefType(old.element_type, shape, layout, space or old.memory_space)
+        layout = builtin.StridedLayoutAttr(steps, first)
+        type_ = builtin.MemRefType(
+            old.element_type, shape, layout, space or old.memory_space
+        )
         return cls(source, [offset], sizes, strides, type_)
 
     def verify_(self) -> None:
@@ -223,10 +213,10 @@ class SubviewOp(_StridedView, name="memref.subview"):
 class ViewOp(XetlOp, name="memref.view", traits=[Pure()]):
     """Bytes seen as a matrix, from a byte offset on."""
 
-    source = irdl.operand_def(MemRefType)
-    byte_shift = irdl.operand_def(IndexType)
-    sizes = irdl.var_operand_def(IndexType)
-    result = irdl.result_def(MemRefType)
+    source = irdl.operand_def(builtin.MemRefType)
+    byte_shift = irdl.operand_def(builtin.IndexType)
+    sizes = irdl.var_operand_def(builtin.IndexType)
+    result = irdl.result_def(builtin.MemRefType)
 
     assembly_format = (
         "$source `[` $byte_shift `]` `` custom<Indices>($sizes) attr-dict `:` "
@@ -234,9 +224,9 @@ class ViewOp(XetlOp, name="memref.view", traits=[Pure()]):
     )
 
 
-def _permutation(dims: Sequence[int]) -> AffineMapAttr:
+def _permutation(dims: Sequence[int]) -> builtin.AffineMapAttr:
     results = tuple(map(AffineDimExpr, dims))
-    return AffineMapAttr(AffineMap(len(dims), 0, results))
+    return builtin.AffineMapAttr(AffineMap(len(dims), 0, results))
 
 
 class TransposeOp(
@@ -247,9 +237,9 @@ class TransposeOp(
 ):
     """A view with its dimensions in another order."""
 
-    source = irdl.operand_def(MemRefType)
-    permutation = irdl.prop_def(AffineMapAttr)
-    result = irdl.result_def(MemRefType)
+    source = irdl.operand_def(builtin.MemRefType)
+    permutation = irdl.prop_def(builtin.AffineMapAttr)
+    result = irdl.result_def(builtin.MemRefType)
 
     assembly_format = (
         "$source custom<Map>($permutation) attr-dict `:` type($source) `to` "
@@ -271,10 +261,13 @@ class TransposeOp(
 _Lists = Sequence[Sequence[int]]
 
 
-def groups_attribute(groups: _Lists) -> ArrayAttr[Attribute]:
+def groups_attribute(groups: _Lists) -> builtin.ArrayAttr[Attribute]:
     """Undo `groups_of`."""
-    return ArrayAttr(
-        [ArrayAttr([IntegerAttr(dim, i64) for dim in group]) for group in groups]
+    return builtin.ArrayAttr(
+        [
+            builtin.ArrayAttr([builtin.IntegerAttr(dim, builtin.i64) for dim in group])
+            for group in groups
+        ]
     )
 
 
@@ -289,7 +282,9 @@ def groups_of(attribute: Attribute) -> list[list[int]]:
 
 
 def _check_groups(
-    groups: _Lists, long: MemRefType[Attribute], short: MemRefType[Attribute]
+    groups: _Lists,
+    long: builtin.MemRefType[Attribute],
+    short: builtin.MemRefType[Attribute],
 ) -> None:
     flat = [dim for group in groups for dim in group]
     if not (
@@ -301,15 +296,15 @@ def _check_groups(
         )
     for group, extent in zip(groups, short.get_shape()):
         parts = [long.get_shape()[dim] for dim in group]
-        known = DYNAMIC_INDEX not in (*parts, extent)
+        known = builtin.DYNAMIC_INDEX not in (*parts, extent)
         if known and prod(parts) != extent:
             raise VerifyException(f"extents {parts} do not make {extent}")
     check(long.element_type == short.element_type, "the element type is kept")
 
 
 class _ReshapeOp(XetlOp, makers={"reassociation": groups_attribute}):
-    src = irdl.operand_def(MemRefType)
-    reassociation = irdl.prop_def(ArrayAttr)
+    src = irdl.operand_def(builtin.MemRefType)
+    reassociation = irdl.prop_def(builtin.ArrayAttr)
 
     @property
     def groups(self) -> list[list[int]]:
@@ -320,7 +315,7 @@ class _ReshapeOp(XetlOp, makers={"reassociation": groups_attribute}):
 class CollapseShapeOp(_ReshapeOp, name="memref.collapse_shape", traits=[Pure()]):
     """Dimensions that lie one behind the other as one."""
 
-    result = irdl.result_def(MemRefType)
+    result = irdl.result_def(builtin.MemRefType)
 
     assembly_format = (
         "$src custom<Groups>($reassociation) attr-dict `:` type($src) `into` "
@@ -334,11 +329,11 @@ class CollapseShapeOp(_ReshapeOp, name="memref.collapse_shape", traits=[Pure()])
 class ExpandShapeOp(_ReshapeOp, name="memref.expand_shape", traits=[Pure()]):
     """One dimension as several, the last of them the fastest."""
 
-    src = irdl.operand_def(MemRefType)
-    output_shape = irdl.var_operand_def(IndexType)
-    reassociation = irdl.prop_def(ArrayAttr)
-    static_output_shape = irdl.prop_def(DenseArrayBase)
-    result = irdl.result_def(MemRefType)
+    src = irdl.operand_def(builtin.MemRefType)
+    output_shape = irdl.var_operand_def(builtin.IndexType)
+    reassociation = irdl.prop_def(builtin.ArrayAttr)
+    static_output_shape = irdl.prop_def(builtin.DenseArrayBase)
+    result = irdl.result_def(builtin.MemRefType)
 
     assembly_format = (
         "$src custom<Groups>($reassociation) `output_shape` "
@@ -359,8 +354,8 @@ class ExpandShapeOp(_ReshapeOp, name="memref.expand_shape", traits=[Pure()]):
 class AssumeAlignmentOp(XetlOp, name="memref.assume_alignment", traits=[Pure()]):
     """The same memory, whose address is known to be a multiple of ``alignment``."""
 
-    memref = irdl.operand_def(MemRefType)
-    alignment = irdl.prop_def(IntegerAttr[I32])
-    result = irdl.opt_result_def(like("memref", base=MemRefType))
+    memref = irdl.operand_def(builtin.MemRefType)
+    alignment = irdl.prop_def(builtin.IntegerAttr[builtin.I32])
+    result = irdl.opt_result_def(like("memref", base=builtin.MemRefType))
 
     assembly_format = "$memref `,` $alignment attr-dict `:` type($memref)"

@@ -9,16 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from xdsl import irdl
-from xdsl.dialects.builtin import (
-    AffineMapAttr,
-    ArrayAttr,
-    BoolAttr,
-    IndexType,
-    IntegerAttr,
-    MemRefType,
-    VectorType,
-    i1,
-)
+from xdsl.dialects import builtin
 from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
@@ -49,7 +40,7 @@ def check_base(base: SSAValue, indices: Sequence[SSAValue], vector: Attribute) -
 
 
 def _mask_of(vector: Attribute) -> Attribute:
-    return VectorType(i1, shape_of(vector))
+    return builtin.VectorType(builtin.i1, shape_of(vector))
 
 
 class _Access(XetlOp):
@@ -65,11 +56,11 @@ class _Access(XetlOp):
 class LoadOp(_Access, name="vector.load", traits=[MemoryReadEffect()]):
     """Consecutive elements of the last dimension(s); all must lie inside."""
 
-    base = irdl.operand_def(MemRefType)
-    indices = irdl.var_operand_def(IndexType)
-    nontemporal = irdl.opt_prop_def(IntegerAttr)
-    alignment = irdl.opt_prop_def(IntegerAttr)
-    result = irdl.result_def(VectorType)
+    base = irdl.operand_def(builtin.MemRefType)
+    indices = irdl.var_operand_def(builtin.IndexType)
+    nontemporal = irdl.opt_prop_def(builtin.IntegerAttr)
+    alignment = irdl.opt_prop_def(builtin.IntegerAttr)
+    result = irdl.result_def(builtin.VectorType)
 
     assembly_format = (
         "$base custom<Indices>($indices) attr-dict `:` type($base) `,` type($result)"
@@ -81,11 +72,11 @@ class StoreOp(_Access, name="vector.store", traits=[MemoryWriteEffect()]):
 
     MOVED = "value"
 
-    value = irdl.operand_def(VectorType)
-    base = irdl.operand_def(MemRefType)
-    indices = irdl.var_operand_def(IndexType)
-    nontemporal = irdl.opt_prop_def(IntegerAttr)
-    alignment = irdl.opt_prop_def(IntegerAttr)
+    value = irdl.operand_def(builtin.VectorType)
+    base = irdl.operand_def(builtin.MemRefType)
+    indices = irdl.var_operand_def(builtin.IndexType)
+    nontemporal = irdl.opt_prop_def(builtin.IntegerAttr)
+    alignment = irdl.opt_prop_def(builtin.IntegerAttr)
 
     assembly_format = (
         "$value `,` $base custom<Indices>($indices) attr-dict `:` type($base) `,` "
@@ -96,12 +87,12 @@ class StoreOp(_Access, name="vector.store", traits=[MemoryWriteEffect()]):
 class MaskedloadOp(_Access, name="vector.maskedload", traits=[MemoryReadEffect()]):
     """Elements where the mask is set, else those of ``pass_thru``."""
 
-    base = irdl.operand_def(MemRefType)
-    indices = irdl.var_operand_def(IndexType)
-    mask = irdl.operand_def(like("pass_thru", _mask_of, base=VectorType))
-    pass_thru = irdl.operand_def(VectorType)
-    alignment = irdl.opt_prop_def(IntegerAttr)
-    result = irdl.result_def(like("pass_thru", base=VectorType))
+    base = irdl.operand_def(builtin.MemRefType)
+    indices = irdl.var_operand_def(builtin.IndexType)
+    mask = irdl.operand_def(like("pass_thru", _mask_of, base=builtin.VectorType))
+    pass_thru = irdl.operand_def(builtin.VectorType)
+    alignment = irdl.opt_prop_def(builtin.IntegerAttr)
+    result = irdl.result_def(like("pass_thru", base=builtin.VectorType))
 
     assembly_format = (
         "$base custom<Indices>($indices) `,` $mask `,` $pass_thru attr-dict `:` "
@@ -114,11 +105,11 @@ class MaskedstoreOp(_Access, name="vector.maskedstore", traits=[MemoryWriteEffec
 
     MOVED = "value"
 
-    base = irdl.operand_def(MemRefType)
-    indices = irdl.var_operand_def(IndexType)
-    mask = irdl.operand_def(like("value", _mask_of, base=VectorType))
-    value = irdl.operand_def(VectorType)
-    alignment = irdl.opt_prop_def(IntegerAttr)
+    base = irdl.operand_def(builtin.MemRefType)
+    indices = irdl.var_operand_def(builtin.IndexType)
+    mask = irdl.operand_def(like("value", _mask_of, base=builtin.VectorType))
+    value = irdl.operand_def(builtin.VectorType)
+    alignment = irdl.opt_prop_def(builtin.IntegerAttr)
 
     assembly_format = (
         "$base custom<Indices>($indices) `,` $mask `,` $value attr-dict `:` "
@@ -129,13 +120,13 @@ class MaskedstoreOp(_Access, name="vector.maskedstore", traits=[MemoryWriteEffec
 class GatherOp(_Access, name="vector.gather", traits=[MemoryReadEffect()]):
     """Elements at ``index_vec`` from the base, where the mask is set."""
 
-    base = irdl.operand_def(MemRefType)
-    indices = irdl.var_operand_def(IndexType)
-    index_vec = irdl.operand_def(VectorType)
-    mask = irdl.operand_def(like("pass_thru", _mask_of, base=VectorType))
-    pass_thru = irdl.operand_def(VectorType)
-    alignment = irdl.opt_prop_def(IntegerAttr)
-    result = irdl.result_def(like("pass_thru", base=VectorType))
+    base = irdl.operand_def(builtin.MemRefType)
+    indices = irdl.var_operand_def(builtin.IndexType)
+    index_vec = irdl.operand_def(builtin.VectorType)
+    mask = irdl.operand_def(like("pass_thru", _mask_of, base=builtin.VectorType))
+    pass_thru = irdl.operand_def(builtin.VectorType)
+    alignment = irdl.opt_prop_def(builtin.IntegerAttr)
+    result = irdl.result_def(like("pass_thru", base=builtin.VectorType))
 
     assembly_format = (
         "$base custom<Indices>($indices) `[` $index_vec `]` `,` $mask `,` "
@@ -157,12 +148,12 @@ class ScatterOp(_Access, name="vector.scatter", traits=[MemoryWriteEffect()]):
 
     MOVED = "value"
 
-    base = irdl.operand_def(MemRefType)
-    indices = irdl.var_operand_def(IndexType)
-    index_vec = irdl.operand_def(VectorType)
-    mask = irdl.operand_def(like("value", _mask_of, base=VectorType))
-    value = irdl.operand_def(VectorType)
-    alignment = irdl.opt_prop_def(IntegerAttr)
+    base = irdl.operand_def(builtin.MemRefType)
+    indices = irdl.var_operand_def(builtin.IndexType)
+    index_vec = irdl.operand_def(builtin.VectorType)
+    mask = irdl.operand_def(like("value", _mask_of, base=builtin.VectorType))
+    value = irdl.operand_def(builtin.VectorType)
+    alignment = irdl.opt_prop_def(builtin.IntegerAttr)
 
     assembly_format = (
         "$base custom<Indices>($indices) `[` $index_vec `]` `,` $mask `,` $value "
@@ -171,14 +162,18 @@ class ScatterOp(_Access, name="vector.scatter", traits=[MemoryWriteEffect()]):
     )
 
 
-def minor_identity(memory_rank: int, vector_rank: int) -> AffineMapAttr:
+def minor_identity(memory_rank: int, vector_rank: int) -> builtin.AffineMapAttr:
     """The map from memory to the vector that takes the last dimensions."""
     dims = range(memory_rank - vector_rank, memory_rank)
-    return AffineMapAttr(AffineMap(memory_rank, 0, tuple(map(AffineDimExpr, dims))))
+    return builtin.AffineMapAttr(
+        AffineMap(memory_rank, 0, tuple(map(AffineDimExpr, dims)))
+    )
 
 
-def _flags(values: Sequence[bool]) -> ArrayAttr[IntegerAttr]:
-    return ArrayAttr([BoolAttr(int(value), i1) for value in values])
+def _flags(values: Sequence[bool]) -> builtin.ArrayAttr[builtin.IntegerAttr]:
+    return builtin.ArrayAttr(
+        [builtin.BoolAttr(int(value), builtin.i1) for value in values]
+    )
 
 
 def _defaults(vector: str) -> Defaults:
@@ -193,8 +188,8 @@ def _defaults(vector: str) -> Defaults:
 
 
 class _TransferOp(_Access, makers={"in_bounds": _flags}):
-    permutation_map = irdl.prop_def(AffineMapAttr)
-    in_bounds = irdl.prop_def(ArrayAttr)
+    permutation_map = irdl.prop_def(builtin.AffineMapAttr)
+    in_bounds = irdl.prop_def(builtin.ArrayAttr)
 
     def verify_(self) -> None:
         super().verify_()
@@ -213,11 +208,11 @@ class TransferReadOp(
 ):
     """Elements from ``indices`` on; ``padding`` outside or where masked off."""
 
-    base = irdl.operand_def(MemRefType)
-    indices = irdl.var_operand_def(IndexType)
+    base = irdl.operand_def(builtin.MemRefType)
+    indices = irdl.var_operand_def(builtin.IndexType)
     padding = irdl.operand_def(like("base", element_of))
-    mask = irdl.opt_operand_def(like("result", _mask_of, base=VectorType))
-    result = irdl.result_def(VectorType)
+    mask = irdl.opt_operand_def(like("result", _mask_of, base=builtin.VectorType))
+    result = irdl.result_def(builtin.VectorType)
 
     DEFAULTS = _defaults("result")
 
@@ -234,10 +229,10 @@ class TransferWriteOp(
 
     MOVED = "value"
 
-    value = irdl.operand_def(VectorType)
-    base = irdl.operand_def(MemRefType)
-    indices = irdl.var_operand_def(IndexType)
-    mask = irdl.opt_operand_def(like("value", _mask_of, base=VectorType))
+    value = irdl.operand_def(builtin.VectorType)
+    base = irdl.operand_def(builtin.MemRefType)
+    indices = irdl.var_operand_def(builtin.IndexType)
+    mask = irdl.opt_operand_def(like("value", _mask_of, base=builtin.VectorType))
 
     DEFAULTS = _defaults("value")
 

@@ -9,15 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from xdsl.dialects.builtin import (
-    AnyFloat,
-    IndexType,
-    IntAttr,
-    IntegerType,
-    NoneAttr,
-    VectorType,
-    i1,
-)
+from xdsl.dialects import builtin
 from xdsl.ir import Attribute
 from xdsl.irdl import irdl_attr_definition, param_def
 from xdsl.utils.exceptions import VerifyException
@@ -74,12 +66,12 @@ class TileAttr(StructAttr):
     }
     OTHER_NAMES: ClassVar[Mapping[str, str]] = {"sg": "sg_map", "wg": "wg_map"}
 
-    sg: SgMapAttr | NoneAttr = param_def()
-    wg: WgMapAttr | LayoutAttr | NoneAttr = param_def()
+    sg: SgMapAttr | builtin.NoneAttr = param_def()
+    wg: WgMapAttr | LayoutAttr | builtin.NoneAttr = param_def()
     order_list: IntList = param_def()
-    length: IntAttr = param_def()
-    space: IntAttr = param_def()
-    scatter: IntAttr = param_def()
+    length: builtin.IntAttr = param_def()
+    space: builtin.IntAttr = param_def()
+    scatter: builtin.IntAttr = param_def()
     blocks: IntList = param_def()
 
     def __init__(
@@ -94,12 +86,12 @@ class TileAttr(StructAttr):
         inner_blocks: Sequence[int] = (),
     ) -> None:
         super().__init__(
-            sg_map or NoneAttr(),
-            wg_map or NoneAttr(),
+            sg_map or builtin.NoneAttr(),
+            wg_map or builtin.NoneAttr(),
             int_list(order),
-            IntAttr(array_length),
-            IntAttr(memory_space),
-            IntAttr(int(scattered)),
+            builtin.IntAttr(array_length),
+            builtin.IntAttr(memory_space),
+            builtin.IntAttr(int(scattered)),
             int_list(inner_blocks),
         )
 
@@ -111,7 +103,7 @@ class TileAttr(StructAttr):
     @property
     def wg_map(self) -> WorkgroupMap | None:
         """How a workgroup's tile is split among its subgroups."""
-        return None if isinstance(self.wg, NoneAttr) else self.wg
+        return None if isinstance(self.wg, builtin.NoneAttr) else self.wg
 
     @property
     def order(self) -> tuple[int, ...]:
@@ -227,13 +219,13 @@ class TileType(ShapedType):
         """See TileAttr.array_length."""
         return self.encoding.array_length
 
-    def vector_type(self) -> VectorType[Attribute]:
+    def vector_type(self) -> builtin.VectorType[Attribute]:
         """The vector that one load of the tile gives; 4-D with inner_blocks."""
         blocks = self.inner_blocks
         if blocks is None:
-            return VectorType(self.element_type, self.shape)
+            return builtin.VectorType(self.element_type, self.shape)
         outer = [extent // block for extent, block in zip(self.shape, blocks)]
-        return VectorType(self.element_type, [*outer, *blocks])
+        return builtin.VectorType(self.element_type, [*outer, *blocks])
 
     @classmethod
     def arrange(cls, given: Sequence[Attribute]) -> Sequence[Attribute]:
@@ -272,7 +264,10 @@ class TileType(ShapedType):
         check(len(shape) in (1, 2), "a tile has rank 2, found shape {}", list(shape))
         text = "a tile has a static shape of positive extents, found {}"
         check(all(extent > 0 for extent in shape), text, list(shape))
-        if not isinstance(self.element_type, IntegerType | IndexType | AnyFloat):
+        if not isinstance(
+            self.element_type,
+            builtin.IntegerType | builtin.IndexType | builtin.AnyFloat,
+        ):
             raise VerifyException(
                 "elements of a tile are integers, floats or index, found"
                 f" {self.element_type}"
@@ -289,6 +284,6 @@ class TileType(ShapedType):
         check(problem is None, problem or "")
 
 
-def mask_type(tile: TileType) -> VectorType[Attribute]:
+def mask_type(tile: TileType) -> builtin.VectorType[Attribute]:
     """i1 in the shape of the vector of a tile."""
-    return VectorType(i1, tile.vector_type().shape)
+    return builtin.VectorType(builtin.i1, tile.vector_type().shape)

@@ -11,18 +11,7 @@ from typing import Any
 
 from typing_extensions import Unpack
 from xdsl import irdl
-from xdsl.dialects.builtin import (
-    DenseArrayBase,
-    Float64Type,
-    IntegerAttr,
-    IntegerType,
-    StringAttr,
-    UnitAttr,
-    VectorType,
-    f32,
-    i32,
-    i64,
-)
+from xdsl.dialects import builtin
 from xdsl.ir import Attribute, SSAValue
 from xdsl.traits import Pure, RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
@@ -49,8 +38,8 @@ class ValueOp(XetlOp, traits=[Pure()]):
 
     MAPS = ("source_map", "map")
 
-    source = irdl.operand_def(VectorType)
-    result = irdl.result_def(VectorType)
+    source = irdl.operand_def(builtin.VectorType)
+    result = irdl.result_def(builtin.VectorType)
 
     @property
     def wg_map(self) -> WorkgroupMap | None:
@@ -63,7 +52,7 @@ class ValueOp(XetlOp, traits=[Pure()]):
         return wg_map_of(self, "source_map")
 
     @property
-    def source_type(self) -> VectorType[Attribute]:
+    def source_type(self) -> builtin.VectorType[Attribute]:
         """The type of the source."""
         return vector_type(self.source)
 
@@ -75,9 +64,9 @@ class ValueOp(XetlOp, traits=[Pure()]):
 
 def accumulator_type(element: Attribute) -> Attribute:
     """What sums of products of this type run in (docs/xetile.md, section 3)."""
-    if isinstance(element, IntegerType):
-        return i32 if element.bitwidth <= 32 else i64
-    return element if isinstance(element, Float64Type) else f32
+    if isinstance(element, builtin.IntegerType):
+        return builtin.i32 if element.bitwidth <= 32 else builtin.i64
+    return element if isinstance(element, builtin.Float64Type) else builtin.f32
 
 
 class TileMmaOp(XetlOp, name="xetile.tile_mma", traits=[Pure()]):
@@ -86,16 +75,16 @@ class TileMmaOp(XetlOp, name="xetile.tile_mma", traits=[Pure()]):
     Integer operands are signed unless said otherwise.  Source: RFC, "tile_mma".
     """
 
-    a = irdl.operand_def(VectorType)
-    b = irdl.operand_def(VectorType)
-    c = irdl.opt_operand_def(VectorType)
+    a = irdl.operand_def(builtin.VectorType)
+    b = irdl.operand_def(builtin.VectorType)
+    c = irdl.opt_operand_def(builtin.VectorType)
     wg_map_a = irdl.opt_prop_def(_MAP)
     wg_map_b = irdl.opt_prop_def(_MAP)
     wg_map_c = irdl.opt_prop_def(_MAP)
-    precision = irdl.opt_prop_def(StringAttr)
-    a_unsigned = irdl.opt_prop_def(UnitAttr)
-    b_unsigned = irdl.opt_prop_def(UnitAttr)
-    result = irdl.result_def(VectorType)
+    precision = irdl.opt_prop_def(builtin.StringAttr)
+    a_unsigned = irdl.opt_prop_def(builtin.UnitAttr)
+    b_unsigned = irdl.opt_prop_def(builtin.UnitAttr)
+    result = irdl.result_def(builtin.VectorType)
 
     MAPS = ("wg_map_a", "wg_map_b", "wg_map_c")
     assembly_format = (
@@ -114,7 +103,7 @@ class TileMmaOp(XetlOp, name="xetile.tile_mma", traits=[Pure()]):
     ) -> None:
         made = verify.mma_result(vector_type(a), vector_type(b))
         element = acc_type or accumulator_type(made.element_type)
-        type_ = VectorType(element, made.shape) if c is None else type_of(c)
+        type_ = builtin.VectorType(element, made.shape) if c is None else type_of(c)
         super().__init__(a, b, c, type_, **others)
 
     @property
@@ -148,10 +137,10 @@ class TileTransposeOp(ValueOp, name="xetile.tile_transpose", traits=[Transposes(
     ours: with it a transposed operand needs no packing between load and product.
     """
 
-    permutation = irdl.prop_def(DenseArrayBase)
+    permutation = irdl.prop_def(builtin.DenseArrayBase)
     # `verify_` knows better what is wrong: a permutation, or a shape.
     result = irdl.result_def(
-        like("source", verify.transposed, base=VectorType, is_binding=False)
+        like("source", verify.transposed, base=builtin.VectorType, is_binding=False)
     )
 
     assembly_format = "custom<DimsBehindComma>($source, $permutation) " + _TO_RESULT
@@ -177,9 +166,9 @@ class TileReduceOp(
     combined, and n / s remain.  Source: RFC, "tile_reduce".
     """
 
-    kind = irdl.prop_def(StringAttr)
-    reduction_dims = irdl.prop_def(DenseArrayBase)
-    reduction_size = irdl.opt_prop_def(IntegerAttr)
+    kind = irdl.prop_def(builtin.StringAttr)
+    reduction_dims = irdl.prop_def(builtin.DenseArrayBase)
+    reduction_size = irdl.opt_prop_def(builtin.IntegerAttr)
 
     assembly_format = (
         "custom<KindAndComma>($kind) custom<Dims>($source, $reduction_dims) "
@@ -197,7 +186,7 @@ class TileReduceOp(
         type_ = vector_type(source)
         shape = verify.reduced_shape(type_.get_shape(), dims, reduction_size)
         super().__init__(
-            *(source, VectorType(type_.element_type, shape)),
+            *(source, builtin.VectorType(type_.element_type, shape)),
             kind=kind,
             reduction_dims=dims,
             reduction_size=reduction_size,
@@ -231,9 +220,9 @@ class TileScanOp(
     the neutral element).
     """
 
-    kind = irdl.prop_def(StringAttr)
-    scan_dims = irdl.prop_def(DenseArrayBase)
-    result = irdl.result_def(like("source", base=VectorType))
+    kind = irdl.prop_def(builtin.StringAttr)
+    scan_dims = irdl.prop_def(builtin.DenseArrayBase)
+    result = irdl.result_def(like("source", base=builtin.VectorType))
 
     assembly_format = (
         "custom<KindAndComma>($kind) custom<Dims>($source, $scan_dims) " + _TO_RESULT
@@ -268,8 +257,8 @@ class TileAssociativeScanOp(
     devices run is `expand-scans`.  Source: Triton, `tt.scan`.
     """
 
-    sources = irdl.var_operand_def(VectorType)
-    scan_dim = irdl.prop_def(IntegerAttr)
+    sources = irdl.var_operand_def(builtin.VectorType)
+    scan_dim = irdl.prop_def(builtin.IntegerAttr)
     combine = irdl.region_def("single_block")
     res = irdl.var_result_def(like_all("sources"))
 
@@ -320,8 +309,8 @@ class TileSortOp(ValueOp, name="xetile.tile_sort"):
     of keys, see `xetl.language.ops.order`.
     """
 
-    sort_dims = irdl.prop_def(DenseArrayBase)
-    result = irdl.result_def(like("source", base=VectorType))
+    sort_dims = irdl.prop_def(builtin.DenseArrayBase)
+    result = irdl.result_def(like("source", base=builtin.VectorType))
 
     assembly_format = (
         "custom<Dims>($source, $sort_dims) attr-dict `:` "
@@ -335,7 +324,10 @@ class TileSortOp(ValueOp, name="xetile.tile_sort"):
 
     def verify_(self) -> None:
         source = self.source_type
-        if not (len(source.get_shape()) == 2 and source.element_type in (i32, i64)):
+        if not (
+            len(source.get_shape()) == 2
+            and source.element_type in (builtin.i32, builtin.i64)
+        ):
             raise VerifyException(
                 f"tile_sort takes a vector of rank 2 of i32 or i64, found {source}"
             )
@@ -346,7 +338,7 @@ class TileSortOp(ValueOp, name="xetile.tile_sort"):
 class TileBroadcastOp(ValueOp, name="xetile.tile_broadcast", traits=[Repeats()]):
     """Repeat the one element along each of ``dims``.  Source: RFC, "tile_broadcast"."""
 
-    broadcast_dims = irdl.prop_def(DenseArrayBase)
+    broadcast_dims = irdl.prop_def(builtin.DenseArrayBase)
 
     assembly_format = "custom<Dims>($source, $broadcast_dims) " + _TO_RESULT
 
@@ -363,7 +355,7 @@ class TileBroadcastOp(ValueOp, name="xetile.tile_broadcast", traits=[Repeats()])
 class TileConvLayoutOp(ValueOp, name="xetile.tile_conv_layout"):
     """The same values in other subgroups.  Source: RFC, "tile_conv_layout"."""
 
-    result = irdl.result_def(like("source", base=VectorType))
+    result = irdl.result_def(like("source", base=builtin.VectorType))
 
     assembly_format = (
         "$source custom<Maps>() attr-dict `:` "
@@ -390,7 +382,7 @@ class TileConvLayoutOp(ValueOp, name="xetile.tile_conv_layout"):
 class _BlocksOp(ValueOp):
     """Between a matrix and its blocks."""
 
-    blocks = irdl.prop_def(DenseArrayBase, prop_name="inner_blocks")
+    blocks = irdl.prop_def(builtin.DenseArrayBase, prop_name="inner_blocks")
 
     assembly_format = "$source " + _TO_RESULT
 
@@ -411,7 +403,7 @@ class TilePackOp(_BlocksOp, name="xetile.tile_pack"):
     ) -> None:
         type_ = vector_type(source)
         shape = verify.packed_shape(type_.get_shape(), inner_blocks)
-        result = VectorType(type_.element_type, shape)
+        result = builtin.VectorType(type_.element_type, shape)
         super().__init__(source, result, blocks=inner_blocks, **common)
 
     def verify_(self) -> None:
@@ -427,7 +419,7 @@ class TileUnpackOp(_BlocksOp, name="xetile.tile_unpack"):
         type_ = vector_type(source)
         rows, columns, *_ = type_.get_shape()
         shape = [rows * inner_blocks[0], columns * inner_blocks[1]]
-        result = VectorType(type_.element_type, shape)
+        result = builtin.VectorType(type_.element_type, shape)
         super().__init__(source, result, blocks=inner_blocks, **common)
 
     def verify_(self) -> None:
