@@ -46,7 +46,7 @@ def time_calls(
     least: int = 1,
     is_warm: bool = False,
 ) -> list[float]:
-    """Time a call again and again, after one that does not count.
+    """The seconds of a call, again and again, after one that does not count.
 
     Args:
         call: what is timed; if it gives an event, until that has happened.
@@ -54,9 +54,6 @@ def time_calls(
         before: called before each call and not timed; calls are then not in batches.
         least: how many times at least.
         is_warm: whether it was called before: then all calls count.
-
-    Returns:
-        Seconds of a call, one for each time.
     """
     if not is_warm:
         _time_batch(call, 1, before)

@@ -165,15 +165,7 @@ def may_be_native(kind: Any) -> None:
 
 
 def answer(called: NativelyCalled, code: int, words: Sequence[int]) -> object:
-    """Let native code answer the calls of an object.
-
-    Args:
-        code: the address of the code.
-        words: of its table.
-
-    Returns:
-        The table, which must live as long as the object.
-    """
+    """Let native code answer the calls of an object; its table must live as long."""
     made = (ctypes.c_int64 * len(words))(*words)
     called.native_table, called.native_code = ctypes.addressof(made), code
     return made

@@ -114,11 +114,7 @@ class Shortcuts:
         self._latest[0] = _NONE
 
     def run(self, grid: Grid, args: Args, keywords: Keywords) -> Any:
-        """Run the kernel by one of them.
-
-        Returns:
-            What the launch returns, or `REFUSED`: nothing was done.
-        """
+        """Run the kernel by one of them; `REFUSED`: nothing was done."""
         return self._run(grid, args, keywords)[0]
 
     def run_on_plain(self, grid: Grid, args: Args, keywords: Keywords) -> Any:

@@ -212,13 +212,7 @@ class Batches(NamedTuple):
 def fold_rows(a: Numbers, b: Numbers, out: Numbers) -> Views | None:
     """One product instead of many with the same b: the rows of all a below each other.
 
-    Args:
-        a: (..., m, k).
-        b: (..., k, n).
-        out: (..., m, n).
-
-    Returns:
-        Views of rank 2; None where b differs or memory does not allow it.
+    Of (..., m, k) and (..., k, n); None where b differs or memory does not allow it.
     """
     if a.ndim == 2 or prod(b.shape[:-2]) != 1:
         return None

@@ -87,8 +87,7 @@ def _runs(dims: Sequence[int], shape: Sequence[int]) -> list[list[int]]:
 def broadcasted(b: Builder, source: SSAValue, shape: Sequence[int]) -> SSAValue | None:
     """New dimensions in front, and those of size 1, repeat what is there.
 
-    Returns:
-        The vector; None if it is not one row or one column that is repeated.
+    None if it is not one row or one column that is repeated.
     """
     have = shape_of(source.type)
     have = (*[1] * (len(shape) - len(have)), *have)
@@ -115,11 +114,9 @@ def broadcast(b: Builder, op: vector.BroadcastOp) -> Values | None:
 
 
 def places_along(b: Builder, shape: Sequence[int], dim: int) -> SSAValue:
-    """For each element of a vector its place along a dimension.
+    """The place along a dimension of each element of a vector, as row or column.
 
-    Returns:
-        Indices: a row or a column of the matrix that has the vector's elements, which
-        `spread` repeats.
+    It is one of the matrix that has the vector's elements; `spread` repeats it.
     """
     rows, columns = matrix_shape(shape)
     if dim == len(shape) - 1:

@@ -59,12 +59,7 @@ _Known = Callable[[Node], Layout | None]
 
 
 def find_maps(graph: Graph, device: Device) -> Layout | None:
-    """Set ``label`` of every node of ``graph``.
-
-    Returns:
-        Any layout of the kernel: it says how many subgroups there are; None if the
-        kernel has nothing to spread.
-    """
+    """Label all nodes; gives any label, None if there is nothing to spread."""
     return _Search(graph, device).run()
 
 
