@@ -53,6 +53,9 @@ class Operand:
         return len(self.shape)
 
 
+Operands: TypeAlias = Sequence[Operand | None]
+
+
 @record(frozen=True)
 class Step:
     """A launch of a function.
@@ -63,7 +66,7 @@ class Step:
     """
 
     launch: Launch
-    operands: Sequence[Operand | None]
+    operands: Operands
     numbers: tuple[float, ...] = ()
 
 

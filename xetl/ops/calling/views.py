@@ -24,6 +24,7 @@ from xetl.ops.calling.calls import (
 from xetl.ops.calling.declarations import (
     SUMS,
     Operand,
+    Operands,
     Step,
     common_dtype_of,
     wrong_shape,
@@ -152,9 +153,7 @@ class Folded(NamedTuple):
         return self.each * self.shape[0]
 
 
-def folded(
-    arrays: Sequence[Operand | None], columns: int, sums: DType
-) -> Folded | None:
+def folded(arrays: Operands, columns: int, sums: DType) -> Folded | None:
     """How rows are folded on a GPU; None: they are not.
 
     [measured] ocloc 26.27, layer norm of f32, 1,024 columns: 7.9 instructions an
@@ -256,7 +255,7 @@ def flat_view(x: Numbers) -> Numbers:
 
 def rows(
     kernel: Kernel,
-    operands: Sequence[Operand | None],
+    operands: Operands,
     views: Sequence[View | Shared | None],
     constants: Sequence[Any],
     numbers: tuple[float, ...] = (),
@@ -324,7 +323,7 @@ def columns(
 
 def strips(
     kernel: Kernel,
-    operands: Sequence[Operand | None],
+    operands: Operands,
     views: Sequence[View],
     extents: tuple[int, int],
     constants: Sequence[Any],
@@ -347,10 +346,7 @@ def strips(
 
 
 def elements(
-    kernel: Kernel,
-    operands: Sequence[Operand | None],
-    constants: Sequence[Any],
-    block: int = 1,
+    kernel: Kernel, operands: Operands, constants: Sequence[Any], block: int = 1
 ) -> Step:
     """A launch with a program for each tile: grid (columns, rows, matrices).
 

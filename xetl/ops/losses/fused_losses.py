@@ -21,6 +21,7 @@ from xetl.ops.calling.declarations import (
     Call,
     Context,
     Operand,
+    Operands,
     Step,
     result,
     temporary,
@@ -177,11 +178,7 @@ class _Loss:
         return [self._of_rows(cross_entropy_backward_rows, operands, views, part)]
 
     def _of_rows(
-        self,
-        kernel: Kernel,
-        operands: Sequence[Operand | None],
-        views: Sequence[View],
-        part: slice,
+        self, kernel: Kernel, operands: Operands, views: Sequence[View], part: slice
     ) -> Step | None:
         count = part.stop - part.start
         how = False, SUMS[self.x.dtype], width_of(self.weight.shape[0])

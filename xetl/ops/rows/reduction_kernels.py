@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from xetl import xetile
 from xetl.ops.calling.calls import View, are_views
-from xetl.ops.calling.declarations import Context, Operand, Step, wrong_shape
+from xetl.ops.calling.declarations import Context, Operand, Operands, Step, wrong_shape
 from xetl.ops.calling.operands import Numbers
 from xetl.ops.calling.views import array_of, find_dim, strips
 from xetl.ops.matrices import matrix, put, take
@@ -115,10 +115,7 @@ def down_of(x: Operand, dims: tuple[int, ...], made: Sequence[Operand]) -> Down 
 
 
 def by_columns(
-    kernel: Kernel,
-    operands: Sequence[Operand | None],
-    what: Down,
-    constants: Sequence[Any],
+    kernel: Kernel, operands: Operands, what: Down, constants: Sequence[Any]
 ) -> Step | None:
     """A launch with a program for some columns: grid (strips of columns, matrices).
 
