@@ -24,7 +24,9 @@ from xetl.language.reads import Reads
 from xetl.language.signature import (
     ArrayParam,
     ConstParam,
+    Param,
     Record,
+    RuntimeParam,
     ScalarParam,
     Signature,
     TupleParam,
@@ -191,15 +193,13 @@ def _check_parameters(ctx: Context, function: Callable[..., Any]) -> None:
             raise ctx.error("X0105", problem)
 
 
-def _argument_type(param: ArrayParam | ScalarParam) -> Attribute:
+def _argument_type(param: RuntimeParam) -> Attribute:
     if isinstance(param, ScalarParam):
         return _SCALARS[param.kind]
     return argument_type(types.element_type(param.dtype), param.rank, param.unit_dim)
 
 
-def _bind(
-    ctx: Context, param: ArrayParam | ScalarParam | ConstParam, values: Any
-) -> types.Value:
+def _bind(ctx: Context, param: Param, values: Any) -> types.Value:
     if isinstance(param, ConstParam):
         listed = isinstance(param.value, list)
         return tuple(types.items_of(param.value) or ()) if listed else param.value
@@ -239,9 +239,7 @@ def _bind_array(ctx: Context, param: ArrayParam, root: SSAValue) -> types.Array:
     )
 
 
-def _attributes(
-    params: list[ArrayParam | ScalarParam], level: str
-) -> dict[str, Attribute]:
+def _attributes(params: list[RuntimeParam], level: str) -> dict[str, Attribute]:
     groups = [
         -1 if isinstance(p, ScalarParam) or p.alias is None else p.alias for p in params
     ]

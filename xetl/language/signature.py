@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypeAlias, cast
 
 from xetl.language.dtypes import DType
 from xetl.records import record
@@ -61,6 +61,10 @@ class ConstParam:
     value: object
 
 
+RuntimeParam: TypeAlias = ArrayParam | ScalarParam
+Param: TypeAlias = RuntimeParam | ConstParam
+
+
 @record(frozen=True)
 class TupleParam:
     """A parameter that stands for several: a tuple, a named tuple, a dataclass.
@@ -89,7 +93,7 @@ class Signature:
     What stands in ``tuples`` has its items among ``params``, in its place.
     """
 
-    params: tuple[ArrayParam | ScalarParam | ConstParam, ...]
+    params: tuple[Param, ...]
     tuples: tuple[TupleParam, ...] = ()
 
     @property

@@ -14,7 +14,7 @@ from typing import Any, Literal, cast
 
 from xetl.errors import LaunchError, did_you_mean
 from xetl.language.dtypes import BY_NAME, DType
-from xetl.language.signature import ArrayParam, ScalarParam
+from xetl.language.signature import ArrayParam, RuntimeParam, ScalarParam
 from xetl.records import record
 from xetl.runtime.parameters import Parameters
 
@@ -36,7 +36,7 @@ class Described:
     dims: tuple[str, ...] | None
     column_major: bool = False
 
-    def param(self, name: str) -> ArrayParam | ScalarParam:
+    def param(self, name: str) -> RuntimeParam:
         """What it is as the parameter called ``name``."""
         if self.dims is None:
             kind = cast('Literal["i64", "f64", "i1"]', _KINDS[self.dtype.kind])

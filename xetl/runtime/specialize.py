@@ -19,6 +19,7 @@ from xetl.language.operation import Function, operation_name
 from xetl.language.signature import (
     ArrayParam,
     ConstParam,
+    Param,
     ScalarParam,
     Signature,
     TupleParam,
@@ -92,9 +93,7 @@ def specialize(parameters: Parameters, values: Sequence[Any]) -> Specialization:
     )
 
 
-_Classified = tuple[
-    ArrayParam | ScalarParam | ConstParam, ArrayView | int | float | None
-]
+_Classified = tuple[Param, ArrayView | int | float | None]
 
 
 def _has_parts(parameter: Parameter, value: Any) -> bool:
@@ -124,7 +123,7 @@ def _classify_leaf(path: str, value: Any, is_constant: bool) -> _Classified:
 
 def _classify(
     parameter: Parameter, value: Any
-) -> tuple[ArrayParam | ScalarParam | ConstParam, ArrayView | int | float | None]:
+) -> tuple[Param, ArrayView | int | float | None]:
     name = parameter.name
     if isinstance(value, Described):
         return value.param(name), None
@@ -194,9 +193,8 @@ def _unsupported(name: str, value: object) -> LaunchError:
 
 
 def with_aliases(
-    params: Sequence[ArrayParam | ScalarParam | ConstParam],
-    args: Sequence[ArrayView | int | float],
-) -> list[ArrayParam | ScalarParam | ConstParam]:
+    params: Sequence[Param], args: Sequence[ArrayView | int | float]
+) -> list[Param]:
     """Number the groups of arrays that are the very same view."""
     if not args:
         return [*params]  # of a signature in words: nothing is known to be the same

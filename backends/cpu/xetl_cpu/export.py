@@ -19,7 +19,7 @@ from xetl.dialects.base import operations_in
 from xetl.errors import InternalError, LaunchError
 from xetl.findings import Export
 from xetl.imports import import_whole
-from xetl.language.signature import ArrayParam, ConstParam, ScalarParam, Signature
+from xetl.language.signature import ConstParam, RuntimeParam, ScalarParam, Signature
 from xetl_cpu.build import llvm_text, optimised
 from xetl_cpu.dialect import LogOp
 from xetl_cpu.emit.kernel import KERNEL
@@ -218,7 +218,7 @@ def c_header(
     ])  # fmt: skip
 
 
-def _comment(name: str, params: Sequence[ArrayParam | ScalarParam]) -> str:
+def _comment(name: str, params: Sequence[RuntimeParam]) -> str:
     lines = [
         f"{name}: a kernel compiled by xetl {__version__}.",
         "",
@@ -232,7 +232,7 @@ def _comment(name: str, params: Sequence[ArrayParam | ScalarParam]) -> str:
     return "\n".join([f"/* {lines[0]}", *rest, " */"])
 
 
-def _notes(param: ArrayParam | ScalarParam) -> list[str]:
+def _notes(param: RuntimeParam) -> list[str]:
     if isinstance(param, ScalarParam):
         return []
     name = c_name(param.name)
@@ -245,10 +245,7 @@ def _notes(param: ArrayParam | ScalarParam) -> list[str]:
 
 
 def _function(
-    name: str,
-    params: Sequence[ArrayParam | ScalarParam],
-    stored: Collection[int],
-    uses_tiles: bool,
+    name: str, params: Sequence[RuntimeParam], stored: Collection[int], uses_tiles: bool
 ) -> list[str]:
     taken = ["const int64_t grid[3]"]
     taken += [_declared(p, index in stored) for index, p in enumerate(params)]
@@ -270,7 +267,7 @@ def _function(
     ]
 
 
-def _declared(param: ArrayParam | ScalarParam, is_stored: bool) -> str:
+def _declared(param: RuntimeParam, is_stored: bool) -> str:
     name = c_name(param.name)
     if isinstance(param, ScalarParam):
         return f"{_SCALARS[param.kind]} {name}"
@@ -280,7 +277,7 @@ def _declared(param: ArrayParam | ScalarParam, is_stored: bool) -> str:
     return f"{const}{_TYPES[param.dtype.name]} *{name}, {sizes}, {strides}"
 
 
-def _filled(param: ArrayParam | ScalarParam) -> list[str]:
+def _filled(param: RuntimeParam) -> list[str]:
     name = c_name(param.name)
     if isinstance(param, ScalarParam):
         value = {"f64": f"xetl_bits({name})", "i1": f"{name} != 0"}

@@ -25,7 +25,7 @@ from xetl import __version__
 from xetl.backend import find_backend
 from xetl.errors import LaunchError
 from xetl.findings import Export
-from xetl.language.signature import ArrayParam, ConstParam, ScalarParam, Signature
+from xetl.language.signature import ConstParam, RuntimeParam, ScalarParam, Signature
 from xetl.pipeline import lowered
 from xetl.runtime.executables import choose_target, compiler
 from xetl.runtime.kernel import Kernel
@@ -239,7 +239,7 @@ def _source(kernel: Any) -> str:
     return f"{code.co_filename}:{code.co_firstlineno}"
 
 
-def _argument(param: ArrayParam | ScalarParam, is_stored: bool) -> dict[str, Any]:
+def _argument(param: RuntimeParam, is_stored: bool) -> dict[str, Any]:
     if isinstance(param, ScalarParam):
         return {"name": param.name, "kind": param.kind}
     return {
