@@ -105,18 +105,13 @@ def check(condition: bool, message: str, *values: object) -> None:
 # Lists that mix constants and values ------------------------------------------------
 
 
-class IndexList(NamedTuple):
-    """``[8, %i]`` as MLIR keeps it: values, and constants with gaps for them."""
-
-    values: list[SSAValue]
-    static: builtin.DenseArrayBase
-
-
-def split_indices(indices: Sequence[int | Value]) -> IndexList:
-    """Split a mixed list into its values and its constants."""
+def split_indices(
+    indices: Sequence[int | Value],
+) -> tuple[list[SSAValue], builtin.DenseArrayBase]:
+    """Split ``[8, %i]`` as MLIR keeps it: values, and constants with gaps for them."""
     values = [SSAValue.get(i) for i in indices if not isinstance(i, int)]
     static = [i if isinstance(i, int) else builtin.DYNAMIC_INDEX for i in indices]
-    return IndexList(values, builtin.DenseArrayBase.from_list(builtin.i64, static))
+    return values, builtin.DenseArrayBase.from_list(builtin.i64, static)
 
 
 def mix_indices(static: Attribute, values: Iterable[SSAValue]) -> tuple[Index, ...]:

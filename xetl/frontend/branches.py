@@ -144,22 +144,15 @@ def branch(
 
 
 @record(eq=False)
-class _Crossing:
-    """What the two blocks yield, in pairs."""
-
-    one: list[SSAValue] = field(default_factory=list[SSAValue])
-    other: list[SSAValue] = field(default_factory=list[SSAValue])
-
-
-@record(eq=False)
 class _Join:
-    """Two paths that meet, and how their values become results."""
+    """Two paths that meet, what each yields, and how that becomes results."""
 
     ctx: Context
     one: Path
     other: Path
     node: ast.stmt
-    crossing: _Crossing = field(default_factory=_Crossing)
+    from_one: list[SSAValue] = field(default_factory=list[SSAValue])
+    from_other: list[SSAValue] = field(default_factory=list[SSAValue])
     results: list[Callable[[Sequence[SSAValue]], None]] = field(
         default_factory=list["Callable[[Sequence[SSAValue]], None]"]
     )
@@ -167,10 +160,10 @@ class _Join:
     def cross(self, one: Value, other: Value, use: Callable[[Value], None]) -> None:
         """Make a result of two values of one kind; ``_DEAD`` is any value."""
         like = other if one is _DEAD else one
-        start = len(self.crossing.one)
+        start = len(self.from_one)
         for path, value, found in (
-            (self.one, one, self.crossing.one),
-            (self.other, other, self.crossing.other),
+            (self.one, one, self.from_one),
+            (self.other, other, self.from_other),
         ):
             with self.ctx.appending(path.block):
                 if value is _DEAD:
@@ -180,13 +173,11 @@ class _Join:
 
     def finish(self, condition: Scalar) -> None:
         """Add the ``scf.if`` and hand out its results."""
-        for path, values in (
-            (self.one, self.crossing.one),
-            (self.other, self.crossing.other),
-        ):
+        pairs = (self.one, self.from_one), (self.other, self.from_other)
+        for path, values in pairs:
             with self.ctx.appending(path.block):
                 self.ctx.add(scf.YieldOp(*values))
-        types = [value.type for value in self.crossing.one]
+        types = [value.type for value in self.from_one]
         regions = Region(self.one.block), Region(self.other.block)
         op = self.ctx.add(scf.IfOp(condition.ssa, types, *regions))
         for use in self.results:

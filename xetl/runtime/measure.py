@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from statistics import mean, median, quantiles
 from time import perf_counter
 from typing import Any, Literal, cast, overload
@@ -148,15 +147,6 @@ def _spread(samples: Sequence[float]) -> float:
     return (high - low) / 2
 
 
-@dataclass(frozen=True)
-class _How:
-    """The options of `do_bench`."""
-
-    warmup: float
-    rep: float
-    before: Call | None
-
-
 @overload
 def do_bench(
     fn: Callable[[], object],
@@ -230,8 +220,8 @@ def do_bench(
             _check_quantiles(quantiles, callable(fn))
     except LaunchError as error:
         raise at_caller(error) from None
-    how = _How(warmup / 1e3, rep / 1e3, _before(grad_to_none, cache == "cold"))
-    samples = _take_turns(functions, how)
+    before = _before(grad_to_none, cache == "cold")
+    samples = _take_turns(functions, warmup / 1e3, rep / 1e3, before)
     if not callable(fn):
         return Comparison(samples, return_mode)
     (times,) = samples.values()
@@ -310,16 +300,18 @@ def _cache_bytes() -> int:
     return min(2 * size if size > 0 else _LARGEST_CACHE, _LARGEST_CACHE)
 
 
-def _take_turns(functions: Mapping[str, Call], how: _How) -> dict[str, list[float]]:
+def _take_turns(
+    functions: Mapping[str, Call], warmup: float, rep: float, before: Call | None
+) -> dict[str, list[float]]:
     """Milliseconds of each function; they take turns, one round after the other."""
     for call in functions.values():
-        for _ in _until(how.warmup):
+        for _ in _until(warmup):
             _finish(call)
     samples: dict[str, list[float]] = {name: [] for name in functions}
-    turn = how.rep if len(functions) == 1 else min(_TURN, how.rep)
-    for _ in _until(how.rep * len(functions)):
+    turn = rep if len(functions) == 1 else min(_TURN, rep)
+    for _ in _until(rep * len(functions)):
         for name, call in functions.items():
-            times = time_calls(call, turn, how.before)
+            times = time_calls(call, turn, before)
             samples[name] += [1e3 * each for each in times]
     return samples
 

@@ -236,36 +236,31 @@ def reduce_across(
         What this subgroup owns of the result, in order.
     """
     element = element_type(parts[0].type)
-    partial = _partial(shape, source, dims)
+    extents, layout = _partial(shape, source, dims)
     own = _combined(team, kind, parts, rounds(shape, source), dims)
-    if all(partial.shape[dim] == 1 for dim in dims):
+    if all(extents[dim] == 1 for dim in dims):
         own = [team.narrowed(part, element) for part in own]
-        return convert_layout(team, own, partial.shape, element, partial.layout, target)
+        return convert_layout(team, own, extents, element, layout, target)
     # Whoever wants a result fetches all that it is made of.
-    data = [n if d in dims else target.sg_data[d] for d, n in enumerate(partial.shape)]
+    data = [n if d in dims else target.sg_data[d] for d, n in enumerate(extents)]
     wanted = Layout(target.sg_layout, tuple(data), order=target.order)
     running = element_type(own[0].type)
-    fetched = convert_layout(team, own, partial.shape, running, partial.layout, wanted)
+    fetched = convert_layout(team, own, extents, running, layout, wanted)
     reduced = [team.insert(TileReduceOp(kind, part, dims)) for part in fetched]
     return [team.narrowed(part, element) for part in reduced]
 
 
-@record(frozen=True)
-class _Partial:
+def _partial(
+    shape: Sequence[int], source: Layout, dims: Sequence[int]
+) -> tuple[tuple[int, ...], Layout]:
     """What subgroups have combined alone: along a dimension one element for each."""
-
-    shape: tuple[int, ...]
-    layout: Layout
-
-
-def _partial(shape: Sequence[int], source: Layout, dims: Sequence[int]) -> _Partial:
     extents, data = list(shape), list(source.sg_data)
     for dim in dims:
         # Those that wrap share, and have the same partial results.
         sub_tiles = shape[dim] // source.sg_data[dim]
         extents[dim], data[dim] = min(source.sg_layout[dim], sub_tiles), 1
     layout = Layout(source.sg_layout, tuple(data), order=source.order)
-    return _Partial(tuple(extents), layout)
+    return tuple(extents), layout
 
 
 def _combined(
