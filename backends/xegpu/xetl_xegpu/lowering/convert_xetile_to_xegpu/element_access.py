@@ -43,7 +43,7 @@ from xetl_xegpu.lowering.convert_xetile_to_xegpu.lines import (
     to_memory,
 )
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.tiles import hints_of
-from xetl_xegpu.lowering.convert_xetile_to_xegpu.views import stored_type
+from xetl_xegpu.lowering.convert_xetile_to_xegpu.views import moved, stored_type
 
 
 def accesses(c: Converter, tile: Scattered, mask: Fragments | None) -> Iterator[Access]:
@@ -158,10 +158,10 @@ def _block(
 
 def element_start(c: Converter, view: View, indices: Sequence[Index]) -> Start:
     """Where an element of a memref is."""
-    at = view.start.offset
+    start = view.start
     for index, stride in zip(indices, view.strides):
-        at = c.emit.plus(at, c.emit.times(index, stride))
-    return Start(view.start.root, at, view.start.space)
+        start = moved(c, start, c.emit.times(index, stride))
+    return start
 
 
 def _scalar_access(

@@ -246,7 +246,7 @@ def line_access(c: Converter, tile: Tile, line: Line, *, exact: bool) -> Access:
         mask = c.emit.conjunction(mask, c.spread(across, LANES))
     at = c.emit.plus(*map(c.emit.times, (row, column), matrix.strides))
     stride, start = matrix.strides[line.dim], matrix.start
-    there = Start(start.root, c.emit.plus(start.offset, at), start.space)
+    there = views.moved(c, start, at)
     return scattered_access(c, there, matrix.element, _steps(c, stride), mask)
 
 
@@ -324,9 +324,8 @@ def load_line(
     """The elements; ``padding`` where the mask is not set."""
     stored = vector_of(views.stored_type(access.element), LANES)
     mask = all_lanes(c, access.mask)
-    load = LoadOp(access.base, access.offsets, mask, stored)
-    load.properties |= hints or {}
-    found = c.emit.insert(load)
+    where = access.base, access.offsets, mask
+    found = c.emit.insert(LoadOp(*where, stored, properties=hints))
     if access.mask is not None:
         fill = c.emit.constant(padding, stored)
         found = c.emit.insert(arith.SelectOp(mask, found, fill))
@@ -337,10 +336,8 @@ def store_line(
     c: Converter, access: Access, value: SSAValue, hints: Hints | None = None
 ) -> None:
     """Write elements where the mask is set."""
-    stored = to_memory(c, value)
-    store = StoreOp(stored, access.base, access.offsets, all_lanes(c, access.mask))
-    store.properties |= hints or {}
-    c.emit.add(store)
+    where = to_memory(c, value), access.base, access.offsets
+    c.emit.add(StoreOp(*where, all_lanes(c, access.mask), properties=hints))
 
 
 def prefetch_line(c: Converter, access: Access, hints: Hints | None = None) -> None:
@@ -348,8 +345,9 @@ def prefetch_line(c: Converter, access: Access, hints: Hints | None = None) -> N
     if access.base.type != i64:
         return  # shared memory has no cache
     size = views.stored_bytes(access.element)
-    prefetch = PrefetchOp(access.base, access.offsets, offset_align_byte=size)
-    prefetch.properties |= hints or {}
+    prefetch = PrefetchOp(
+        access.base, access.offsets, offset_align_byte=size, properties=hints
+    )
     c.emit.add(prefetch)
 
 

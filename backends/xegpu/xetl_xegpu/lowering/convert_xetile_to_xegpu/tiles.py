@@ -11,11 +11,13 @@ in the same place either way.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from xdsl.dialects.builtin import FixedBitwidthType, IndexType
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from xetl.dialects import xetile
-from xetl.dialects.base import Index, is_memref
+from xetl.dialects.base import Index, is_memref, vector_type
 from xetl.dialects.literals import splat_value
 from xetl.dialects.upstream import arith
 from xetl.transforms.diagnostics import remark
@@ -48,7 +50,8 @@ from xetl_xegpu.lowering.convert_xetile_to_xegpu.lines import (
     store_line,
     to_lines,
 )
-from xetl_xegpu.lowering.convert_xetile_to_xegpu.surfaces import Surface, surface_of
+from xetl_xegpu.lowering.convert_xetile_to_xegpu.surfaces import surface_of
+from xetl_xegpu.lowering.convert_xetile_to_xegpu.views import moved
 
 _DATA = ((1, 1), (1, 2), (2, 1), (4, 1))
 """One column for each lane; two of them of bytes in A; pairs or fours of rows in B."""
@@ -101,8 +104,7 @@ def described(c: Converter, op: xetile.InitTileOp) -> Tile | Scattered:
     start, rows, columns = view.start, sizes[-2], sizes[-1]
     inside: SSAValue | None = None
     for place, size, stride in zip(op.mixed_offsets[:-2], sizes, strides):
-        by = c.emit.times(place, stride)
-        start = Start(start.root, c.emit.plus(start.offset, by), start.space)
+        start = moved(c, start, c.emit.times(place, stride))
         if not (isinstance(place, int) and isinstance(size, int) and place < size):
             below = c.emit.compare("ult", place, size)
             inside = c.emit.conjunction(inside, below)
@@ -128,13 +130,12 @@ def _update(c: Converter, op: xetile.UpdateTileOffsetOp) -> None:
         pairs = zip(found.indices.parts, c.fragments(op.indices).parts)
         parts = [c.emit.insert(arith.AddiOp(*pair)) for pair in pairs]
         indices = Fragments(found.indices.shape, IndexType(), parts)
-        moved = Scattered(found.start, found.element, found.size, found.stride, indices)
-        c.set(op.result, moved)
+        c.set(op.result, replace(found, indices=indices))
         return
     assert isinstance(found, Tile)
     down, right = op.mixed_offsets
     row, column = c.emit.plus(found.row, down), c.emit.plus(found.column, right)
-    c.set(op.result, Tile(found.matrix, row, column))
+    c.set(op.result, replace(found, row=row, column=column))
 
 
 # Moving it --------------------------------------------------------------------------
@@ -181,45 +182,31 @@ def _load_special(
     surface = surface_of(c, tile, c.plan.columns[op])
     if surface is None or (not grid.spread and not transposed):
         return None
-    if transposed and surface.by_lanes:
-        return _load_turned(c, tile, surface, form, hints, grid)
-    if form is Form.DEEP:
-        return block_messages.load_deep(c, tile, surface, grid, hints)
-    if form is Form.PACKED and not transposed:
-        return block_messages.load_packed(c, tile, surface, grid, hints)
+    move = block_messages.Move(tile, surface, grid, hints)
+    if not transposed:
+        is_deep = form is Form.DEEP
+        load = block_messages.load_deep if is_deep else block_messages.load_packed
+        return load(c, move)
+    turned = move.turned()
+    if surface.by_lanes and not turned.grid.spread:
+        return None
     if form is Form.PACKED:
+        # What lanes load is in its place at once.
         return TransposedLoad(
-            block_messages.load_packed_transposed(c, tile, surface, grid, hints)
+            block_messages.load_packed(c, turned)
+            if surface.by_lanes
+            else block_messages.load_packed_transposed(c, move)
         )
-    if form is Form.PARTED:
-        return TransposedLoad(block_messages.load_parted(c, tile, surface, grid, hints))
+    if form is Form.PARTED and not surface.by_lanes:
+        return TransposedLoad(block_messages.load_parted(c, move))
     shape = (grid.columns, grid.rows)
-    if 1 in shape:
+    if surface.by_lanes:
+        parts = block_messages.load_fragments(c, turned)
+    elif 1 in shape:
         return None
-    parts = block_messages.load_transposed(c, tile, surface, grid, hints)
+    else:
+        parts = block_messages.load_transposed(c, move)
     return TransposedLoad(Fragments(shape, tile.matrix.element, parts))
-
-
-def _load_turned(
-    c: Converter,
-    tile: Tile,
-    surface: Surface,
-    form: str | None,
-    hints: Hints,
-    grid: Grid,
-) -> TransposedLoad | None:
-    """The transpose of a tile, as lanes load it: nothing moves between them."""
-    new = grid_of(grid.columns, grid.rows)
-    if not new.spread:
-        return None
-    # Only the place and the element type of a tile are looked at beside its surface.
-    there, surface = Tile(tile.matrix, tile.column, tile.row), surface.turned()
-    if form is Form.PACKED:
-        return TransposedLoad(block_messages.load_packed(c, there, surface, new, hints))
-    parts = block_messages.load_fragments(c, there, surface, new, hints)
-    return TransposedLoad(
-        Fragments((new.rows, new.columns), tile.matrix.element, parts)
-    )
 
 
 def _load_several(
@@ -229,12 +216,11 @@ def _load_several(
     rows, columns = op.tile_type.shape
     count = len(op.results)
     if columns % LANES:
+        grid = grid_of(rows, columns)
         for number, result in enumerate(op.results):
-            moved = Tile(
-                tile.matrix, tile.row, c.emit.plus(tile.column, number * columns)
-            )
-            grid = grid_of(rows, columns)
-            c.set_fragments(result, _fragments(c, op, moved, grid, padding, hints))
+            column = c.emit.plus(tile.column, number * columns)
+            beside = replace(tile, column=column)
+            c.set_fragments(result, _fragments(c, op, beside, grid, padding, hints))
         return
     whole = grid_of(rows, count * columns)
     parts = _fragments(c, op, tile, whole, padding, hints)
@@ -263,44 +249,33 @@ def _fragments(
             for line in lines_of(grid)
         ]
         return from_lines(c, grid, tile.matrix.element, lines)
-    parts = block_messages.load_fragments(c, tile, surface, grid, hints)
+    move = block_messages.Move(tile, surface, grid, hints)
+    parts = block_messages.load_fragments(c, move)
     return parts if padding == 0 else _padded(c, tile, grid, parts, padding)
 
 
 def _padded(
-    c: Converter,
-    tile: Tile,
-    grid: Grid,
-    parts: list[SSAValue],
-    padding: int | float,
+    c: Converter, tile: Tile, grid: Grid, parts: list[SSAValue], padding: int | float
 ) -> list[SSAValue]:
     """Another number than 0 outside of the matrix."""
-    found: list[SSAValue] = []
+    (rows, columns), found = tile.matrix.sizes, list[SSAValue]()
     for (span, group), part in zip(grid.blocks(), parts):
-        down = _rows_inside(c, c.emit.plus(tile.row, span.first), span.count, tile)
-        right = c.emit.plus(tile.column, group * LANES)
-        mask = c.emit.conjunction(down, _columns_inside(c, right, span.count, tile))
-        assert mask is not None
+        numbers = from_numbers(c, [[i] for i in range(span.count)], IndexType())[0]
+        down = _inside(c, numbers, c.emit.plus(tile.row, span.first), rows)
+        down = c.spread(down, span.count, LANES)
+        left = c.emit.plus(tile.column, group * LANES)
+        right = _inside(c, c.lane_ids(), left, columns)
+        mask = c.emit.both(down, c.spread(right, span.count, LANES))
         fill = c.emit.constant(padding, part.type)
         found.append(c.emit.insert(arith.SelectOp(mask, part, fill)))
     return found
 
 
-def _rows_inside(c: Converter, row: Index, height: int, tile: Tile) -> SSAValue:
-    """A mask of the rows of a fragment that are in the matrix."""
-    numbers = from_numbers(c, [[i] for i in range(height)], IndexType())[0]
-    first = c.spread(c.index(row), height, 1)
-    size = c.spread(c.index(tile.matrix.sizes[0]), height, 1)
-    at = c.emit.pure(arith.AddiOp, numbers, first)
-    return c.spread(c.emit.compare("ult", at, size), height, LANES)
-
-
-def _columns_inside(c: Converter, column: Index, height: int, tile: Tile) -> SSAValue:
-    """A mask of the columns of a fragment that are in the matrix."""
-    lanes, first = c.lane_ids(), c.spread(c.index(column), LANES)
-    size = c.spread(c.index(tile.matrix.sizes[1]), LANES)
-    at = c.emit.pure(arith.AddiOp, lanes, first)
-    return c.spread(c.emit.compare("ult", at, size), height, LANES)
+def _inside(c: Converter, numbers: SSAValue, first: Index, size: Index) -> SSAValue:
+    """A mask of the rows, or columns, of a fragment that are in the matrix."""
+    shape = vector_type(numbers).get_shape()
+    start, end = (c.spread(c.index(each), *shape) for each in (first, size))
+    return c.emit.compare("ult", c.emit.pure(arith.AddiOp, numbers, start), end)
 
 
 def _store(c: Converter, op: xetile.StoreTileOp) -> None:
@@ -308,7 +283,8 @@ def _store(c: Converter, op: xetile.StoreTileOp) -> None:
     grid, hints = pieces.grid, hints_of(op, WRITE_HINTS)
     surface = surface_of(c, tile, c.plan.columns[op]) if grid.spread else None
     if surface is not None and grid.columns >= LANES:
-        block_messages.store_fragments(c, tile, surface, pieces, hints)
+        move = block_messages.Move(tile, surface, grid, hints)
+        block_messages.store_fragments(c, move, pieces)
         return
     for line, value in zip(lines_of(grid), to_lines(c, pieces)):
         store_line(c, line_access(c, tile, line, exact=True), value, hints)
@@ -341,10 +317,10 @@ def _prefetch(c: Converter, op: xetile.PrefetchTileOp) -> None:
     assert isinstance(type_, xetile.TileType)
     grid = grid_of(*type_.shape)
     surface = surface_of(c, found, c.plan.columns[op])
-    if surface is not None and surface.by_lanes:
-        return  # only messages ask for anything
     if surface is not None:
-        block_messages.prefetch_blocks(c, found, surface, grid, hints)
+        if not surface.by_lanes:  # only messages ask for anything
+            move = block_messages.Move(found, surface, grid, hints)
+            block_messages.prefetch_blocks(c, move)
         return
     for line in lines_of(grid):
         prefetch_line(c, line_access(c, found, line, exact=False), hints)

@@ -6,6 +6,7 @@ view knows both where it starts and where its memory does.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 
 from xdsl.dialects.builtin import (
@@ -121,36 +122,32 @@ def _same(c: Converter, op: Operation) -> None:
 def _reinterpret(c: Converter, op: memref.ReinterpretCastOp) -> None:
     view = c.view(op.source)
     (offset,) = op.mixed_offsets
-    start = _moved(c, view.origin, offset)
+    start = moved(c, view.origin, offset)
     sizes, strides = tuple(op.mixed_sizes), tuple(op.mixed_strides)
-    c.set(op.result, View(start, view.element, sizes, strides, view.origin))
+    c.set(op.result, replace(view, start=start, sizes=sizes, strides=strides))
 
 
-def _moved(c: Converter, start: Start, by: Index) -> Start:
-    return Start(start.root, c.emit.plus(start.offset, by), start.space)
+def moved(c: Converter, start: Start, by: Index) -> Start:
+    """The place so many elements further."""
+    return replace(start, offset=c.emit.plus(start.offset, by))
 
 
 def _subview(c: Converter, op: memref.SubviewOp) -> None:
     view, start = c.view(op.source), c.view(op.source).start
     for offset, stride in zip(op.mixed_offsets, view.strides):
-        start = _moved(c, start, c.emit.times(offset, stride))
-    dims = [
-        (size, c.emit.times(step, stride))
-        for size, step, stride in zip(op.mixed_sizes, op.mixed_strides, view.strides)
-    ]
-    kept = [dims[dim] for dim in op.kept_dims]
-    sizes = tuple(size for size, _ in kept)
-    strides = tuple(stride for _, stride in kept)
-    c.set(op.result, View(start, view.element, sizes, strides, view.origin))
+        start = moved(c, start, c.emit.times(offset, stride))
+    steps = [*map(c.emit.times, op.mixed_strides, view.strides)]
+    sizes = tuple(op.mixed_sizes[dim] for dim in op.kept_dims)
+    strides = tuple(steps[dim] for dim in op.kept_dims)
+    c.set(op.result, replace(view, start=start, sizes=sizes, strides=strides))
 
 
 def _transpose(c: Converter, op: memref.TransposeOp) -> None:
     view = c.view(op.operands[0])
-    dims = op.dims
-    sizes = tuple(view.sizes[dim] for dim in dims)
-    strides = tuple(view.strides[dim] for dim in dims)
-    found = View(view.start, view.element, sizes, strides, view.origin)
-    c.set(op.results[0], found)
+    sizes, strides = (
+        tuple(each[dim] for dim in op.dims) for each in (view.sizes, view.strides)
+    )
+    c.set(op.results[0], replace(view, sizes=sizes, strides=strides))
 
 
 def _pointer(c: Converter, op: memref.ExtractAlignedPointerAsIndexOp) -> None:
@@ -171,22 +168,19 @@ def _alloc(c: Converter, op: memref.AllocOp | memref.AllocaOp) -> None:
     elements = 1 + sum((n - 1) * step for n, step in zip(shape, strides))
     if 0 in shape:
         elements = 1
-    start = _memory(c, type_, elements)
+    copies = 1 if memory_space_of(type_) == SHARED else c.subgroups
+    flat = _shared(type_.element_type, elements * copies)
+    root = c.emit.shared(object(), (), lambda: memref.AllocOp(flat))
+    mine = c.emit.times(c.subgroup_id(), elements) if copies > 1 else 0
+    start = Start(root, mine, SHARED)
     view = View(start, type_.element_type, tuple(shape), tuple(strides), start)
     c.set(op.result, view)
 
 
-def _memory(c: Converter, type_: MemRef, elements: int) -> Start:
+def _shared(element: Attribute, count: int) -> MemRef:
+    """The type of so many elements of shared memory."""
     space = IntegerAttr(SHARED, i64)
-    stored = stored_type(type_.element_type)
-    if memory_space_of(type_) == SHARED:
-        flat = MemRefType(stored, [elements], memory_space=space)
-        root = c.emit.shared(object(), (), lambda: memref.AllocOp(flat))
-        return Start(root, 0, SHARED)
-    flat = MemRefType(stored, [elements * c.subgroups], memory_space=space)
-    root = c.emit.shared(object(), (), lambda: memref.AllocOp(flat))
-    mine = c.emit.times(c.subgroup_id(), elements)
-    return Start(root, mine, SHARED)
+    return MemRefType(stored_type(element), [count], memory_space=space)
 
 
 def _view(c: Converter, op: memref.ViewOp) -> None:
@@ -206,12 +200,10 @@ def _retyped(c: Converter, start: Start, element: Attribute, by: Index) -> Start
     shift, size = c.emit.plus(start.offset, by), stored_bytes(element)
     root = start.root
     if start.space != SHARED:
-        at = address(c, Start(root, shift), 1)
-        return Start(at)
+        return Start(address(c, Start(root, shift), 1))
     old = memref_type(root)
     count = prod(old.get_shape()) * stored_bytes(old.element_type) // size
-    space = IntegerAttr(SHARED, i64)
-    flat = MemRefType(stored_type(element), [count], memory_space=space)
+    flat = _shared(element, count)
     if flat != old:
         zero = c.index(0)
         root = c.emit.shared(
