@@ -1,8 +1,11 @@
 """What is known of index values: signs, factors, order of definitions."""
 
 import pytest
+from xdsl.dialects.builtin import IndexType
+from xdsl.ir import Block, SSAValue
 
 from xetl.analysis.affine import (
+    divisor,
     dominates,
     is_defined_outside,
     is_multiple_of,
@@ -11,6 +14,8 @@ from xetl.analysis.affine import (
 )
 from xetl.analysis.memory import may_alias, roots_of, stored_arguments
 from xetl.dialects.parser import make_context, parse_module
+from xetl.dialects.upstream import arith
+from xetl.ir.builder import Builder
 
 TEXT = """
 func.func @k(%m: memref<?x8xf32>, %o: memref<8xf32>, %n: index, %p: i1) {
@@ -72,6 +77,36 @@ def test_factors(values) -> None:
     assert not is_multiple_of(values["chosen"], 8)
     assert not is_multiple_of(values["unknown"], 8)
     assert is_multiple_of(24, 8)
+
+
+def test_divisors_of_a_long_program() -> None:
+    block = Block(arg_types=[IndexType()])
+    build = Builder.at_end(block)
+    step = build.index(12)
+    value: SSAValue = build.insert(arith.MuliOp(block.args[0], build.index(8)))
+    for _ in range(5000):
+        value = build.insert(arith.AddiOp(value, step))
+    assert divisor(value) == 4
+    assert divisor(build.insert(arith.MuliOp(value, step))) == 48
+
+
+def test_divisors_of_what_loops_carry() -> None:
+    text = """
+func.func @k(%n: index) {
+  %c0 = arith.constant 0 : index
+  %c8 = arith.constant 8 : index
+  %c12 = arith.constant 12 : index
+  %r = scf.for %i = %c0 to %n step %c12 iter_args(%at = %c0) -> index {
+    %next = arith.addi %at, %c8 : index
+    %both = arith.addi %i, %next : index
+    scf.yield %next : index
+  }
+  func.return
+}
+"""
+    module = parse_module(text, "k.mlir", make_context())
+    found = {v.name_hint: divisor(v) for op in module.walk() for v in op.results}
+    assert (found["next"], found["both"], found["r"], found["c0"]) == (8, 4, 8, 0)
 
 
 def test_where_values_are_defined(values) -> None:

@@ -5,13 +5,16 @@ Index arithmetic is taken not to overflow.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Sequence
+from math import gcd
 from typing import TypeAlias
 
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
+from xetl.analysis.control_flow import sources
 from xetl.dialects.base import Index, constant_index
 from xetl.dialects.upstream import arith, gpu, index, memref, scf
+from xetl.dialects.xetile import InitTileOp, UpdateTileOffsetOp
 
 _NEVER_NEGATIVE = (
     *(gpu.BlockIdOp, gpu.ThreadIdOp, gpu.SubgroupIdOp, gpu.GlobalIdOp),
@@ -23,7 +26,15 @@ _KEEPS_SIGN = (
     arith.IndexCastOp,
 )
 """Not negative if none of their operands is."""
-_KEEPS_FACTOR = (arith.AddiOp, arith.SubiOp, arith.MinsiOp, arith.MaxsiOp)
+_KEEPS_FACTOR = frozenset(
+    (
+        *("addi", "subi", "minsi", "minui", "maxsi", "maxui", "remui", "remsi"),
+        *("add", "sub", "mins", "minu", "maxs", "maxu", "rems", "remu"),
+        *("index_cast", "index_castui", "extsi", "extui", "casts", "castu"),
+    )
+)
+"""Of `arith` and `index`: multiples of all that their operands are multiples of."""
+_Divisor: TypeAlias = tuple[Callable[..., int], Sequence[Index]]
 Terms: TypeAlias = dict[tuple[int, ...], int]
 """How often a product of values is added; the product is the sorted ids of these."""
 _ADDITIONS = (arith.AddiOp, index.AddOp)
@@ -106,20 +117,75 @@ def multiple_of(value: Index, factor: int) -> SSAValue | None:
 
 def is_multiple_of(value: Index, factor: int) -> bool:
     """Whether the value is known to be a multiple of ``factor``."""
-    known = constant_index(value)
-    if known is not None:
-        return known % factor == 0
-    assert isinstance(value, SSAValue)
-    if factor == 1 or multiple_of(value, factor) is not None:
-        return True
-    op = value.owner
-    if isinstance(op, arith.SelectOp):
-        return all(is_multiple_of(each, factor) for each in op.operands[1:])
-    if isinstance(op, arith.MuliOp):
-        return any(is_multiple_of(each, factor) for each in op.operands)
-    return isinstance(op, _KEEPS_FACTOR) and all(
-        is_multiple_of(each, factor) for each in op.operands
-    )
+    return divisor(value) % factor == 0
+
+
+def divisor(value: Index) -> int:
+    """A number that an index, or the last offset of a tile, is a multiple of.
+
+    0 is a multiple of everything: it stands for what is 0.  Values that control flow
+    joins are taken for multiples of all, until one shows otherwise.
+    """
+    rules: dict[SSAValue, _Divisor] = {}
+    order: list[SSAValue] = []
+    todo: list[tuple[Index, bool]] = [(value, False)]
+    while todo:  # no recursion: programs may be long
+        each, is_ready = todo.pop()
+        if isinstance(each, int):
+            continue
+        if is_ready:
+            order.append(each)
+        elif each not in rules:
+            rules[each] = _divisor_rule(each)
+            todo += [(each, True), *((source, False) for source in rules[each][1])]
+    known, is_settled = dict.fromkeys(order, 0), False
+
+    def of(source: Index) -> int:
+        return abs(source) if isinstance(source, int) else known[source]
+
+    while not is_settled:
+        is_settled = True
+        for each in order:
+            combine, sources = rules[each]
+            found = combine(*map(of, sources))
+            is_settled &= found == known[each]
+            known[each] = found
+    return of(value)
+
+
+def _divisor_rule(value: SSAValue) -> _Divisor:
+    """How the divisor of a value follows from others."""
+    number, op = constant_index(value), value.owner
+    if number is not None:
+        return gcd, [number]
+    joined = joined_values(value)
+    if joined is not None:
+        return gcd, joined
+    if isinstance(op, InitTileOp):
+        return gcd, op.mixed_offsets[-1:] or [1]
+    if isinstance(op, UpdateTileOffsetOp):
+        return gcd, [op.tile, *(op.mixed_offsets[-1:] or [1])]
+    name = op.name.partition(".")[2] if isinstance(op, Operation) else ""
+    if isinstance(op, Operation) and name in _KEEPS_FACTOR:
+        return gcd, op.operands
+    if isinstance(op, _PRODUCTS):
+        return int.__mul__, op.operands
+    if isinstance(op, arith.ShliOp):
+        by = constant_index(op.rhs)
+        return (gcd, [1]) if by is None else (int.__mul__, [op.lhs, 1 << by])
+    return gcd, [1]
+
+
+def joined_values(value: SSAValue) -> Sequence[SSAValue] | None:
+    """What a value of control flow may be; None if an operation computes it."""
+    owner = value.owner
+    if isinstance(owner, arith.SelectOp):
+        return [owner.true_value, owner.false_value]
+    if isinstance(value, BlockArgument) and value.index == 0:
+        loop = value.block.parent_op()
+        if isinstance(loop, scf.ForOp):  # the lower bound and so many steps
+            return [loop.lower_bound, loop.step]
+    return sources(value)
 
 
 # How values vary --------------------------------------------------------------------

@@ -5,9 +5,8 @@ Which way a product is computed: docs/design/0005-xegpu.md, and `xetl.devices`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from enum import Enum, auto
-from math import gcd
 
 from xdsl.dialects.builtin import (
     BFloat16Type,
@@ -16,12 +15,13 @@ from xdsl.dialects.builtin import (
     FloatTF32Type,
     IntegerType,
 )
-from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 
-from xetl.analysis.control_flow import sources, yielded
+from xetl.analysis.affine import divisor, joined_values
+from xetl.analysis.control_flow import yielded
 from xetl.devices import PRODUCTS_OF_CODES
 from xetl.dialects import base, xetile
-from xetl.dialects.upstream import arith, scf
+from xetl.dialects.upstream import scf
 from xetl.dialects.upstream.elementwise import bit_width
 from xetl.dialects.upstream.gpu import FuncOp
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import Form, matrix_shape
@@ -67,117 +67,6 @@ def kind_of_types(
 
 
 _PRECISIONS = {"tf32": ProductKind.TF32, "bf16x3": ProductKind.BF16X3}
-
-
-def joined_values(value: SSAValue) -> Sequence[SSAValue] | None:
-    """What a value of control flow may be; None if an operation computes it."""
-    owner = value.owner
-    if isinstance(owner, arith.SelectOp):
-        return [owner.true_value, owner.false_value]
-    if isinstance(value, BlockArgument) and value.index == 0:
-        loop = value.block.parent_op()
-        if isinstance(loop, scf.ForOp):  # the lower bound and so many steps
-            return [loop.lower_bound, loop.step]
-    return sources(value)
-
-
-class Divisors:
-    """Numbers that values are known to be multiples of.
-
-    0 is a multiple of everything: it stands for what is 0, or not yet known to be less.
-    Values that loops carry are taken for multiples of all, until one shows otherwise.
-    """
-
-    def __init__(self) -> None:
-        self._joined: dict[SSAValue, int] = {}
-        self._known: dict[SSAValue, int] = {}
-        self._changed = False
-
-    def of(self, value: base.Index) -> int:
-        """A divisor of an index, or of the column of a tile."""
-        while True:
-            self._known, self._changed = {}, False
-            found = self._of(value)
-            if not self._changed:
-                return found
-
-    def _of(self, value: base.Index) -> int:
-        todo: list[tuple[base.Index, bool]] = [(value, False)]
-        while todo:  # no recursion: programs may be long
-            each, is_ready = todo.pop()
-            if isinstance(each, int):
-                continue
-            if is_ready:
-                self._known[each] = self._found(each)
-            elif each not in self._known:
-                joined = joined_values(each)
-                if joined is not None:
-                    self._known[each] = self._joined.get(each, 0)
-                inputs = _inputs(each) if joined is None else joined
-                todo += [(each, True), *((source, False) for source in inputs)]
-        return self._divisor(value)
-
-    def _divisor(self, value: base.Index) -> int:
-        return abs(value) if isinstance(value, int) else self._known[value]
-
-    def _found(self, value: SSAValue) -> int:
-        joined = joined_values(value)
-        if joined is None:
-            return self._computed(value)
-        before = self._joined.get(value, 0)
-        found = gcd(before, *map(self._divisor, joined))
-        self._changed |= found != before
-        self._joined[value] = found
-        return found
-
-    def _computed(self, value: SSAValue) -> int:
-        constant = base.constant_index(value)
-        if constant is not None:
-            return abs(constant)
-        op = value.owner
-        if isinstance(op, xetile.InitTileOp):
-            return self._divisor(op.mixed_offsets[-1]) if op.mixed_offsets else 1
-        if isinstance(op, xetile.UpdateTileOffsetOp):
-            moved = op.mixed_offsets[-1] if op.mixed_offsets else 1
-            return gcd(self._divisor(op.tile), self._divisor(moved))
-        if isinstance(op, Operation):
-            return self._arithmetic(op)
-        return 1
-
-    def _arithmetic(self, op: Operation) -> int:
-        name = op.name.partition(".")[2]
-        if name in ("muli", "mul"):
-            left, right = map(self._divisor, op.operands)
-            return left * right
-        if name in _KEEP:
-            return gcd(*map(self._divisor, op.operands))
-        if name == "shli":
-            by = base.constant_index(op.operands[1])
-            return self._divisor(op.operands[0]) << by if by is not None else 1
-        return 1
-
-
-def _inputs(value: SSAValue) -> Sequence[base.Index]:
-    """What the divisor of a value that an operation computes follows from."""
-    op = value.owner
-    if isinstance(op, xetile.InitTileOp):
-        return op.mixed_offsets[-1:]
-    if isinstance(op, xetile.UpdateTileOffsetOp):
-        return [op.tile, *op.mixed_offsets[-1:]]
-    if isinstance(op, Block) or base.constant_index(value) is not None:
-        return ()
-    return op.operands if op.name.partition(".")[2] in _FOLLOWED else ()
-
-
-_KEEP = frozenset(
-    (
-        *("addi", "subi", "minsi", "minui", "maxsi", "maxui", "remui", "remsi"),
-        *("add", "sub", "mins", "minu", "maxs", "maxu", "rems", "remu"),
-        *("index_cast", "index_castui", "extsi", "extui", "casts", "castu"),
-    )
-)
-"""What gives a multiple of all that its operands are multiples of."""
-_FOLLOWED = _KEEP | {"muli", "mul", "shli"}
 
 
 def tile_origins(value: SSAValue) -> set[xetile.InitTileOp]:
@@ -235,14 +124,13 @@ class Plan:
         self.forms: dict[Operation, str] = {}
         self.transposed: set[Operation] = set()
         self.parted: set[SSAValue | None] = set()
-        divisors = Divisors()
         for op in kernel.walk():
             if isinstance(
                 op, xetile.LoadTileOp | xetile.StoreTileOp | xetile.PrefetchTileOp
             ):
                 tile = op.tile.type
                 if isinstance(tile, xetile.TileType) and not tile.scattered:
-                    self.columns[op] = divisors.of(op.tile)
+                    self.columns[op] = divisor(op.tile)
             if isinstance(op, xetile.LoadTileOp) and len(op.results) == 1:
                 self._look_at(op)
 
