@@ -110,8 +110,8 @@ def build(module: ModuleOp, target: str) -> Artifact:
     work = _planned_walk(kernels, target)
     programs = [emission.emit(_alone(each), target) for each in kernels]
     meta = {
-        "stored": record_arguments.recorded_stored(module),
-        "loaded": record_arguments.recorded_loaded(module),
+        "stored": list(ints_of(module.attributes[record_arguments.STORED])),
+        "loaded": list(ints_of(module.attributes[record_arguments.LOADED])),
         "target": target,
         "kernels": [_described(*each, arguments) for each in zip(kernels, programs)],
         "arguments": arguments,

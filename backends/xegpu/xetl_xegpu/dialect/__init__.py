@@ -9,48 +9,32 @@ from __future__ import annotations
 
 from xdsl.ir import Dialect
 
+from xetl.dialects.operation import operations_of
 from xetl.dialects.upstream.xegpu import FenceOp as FenceOp
 from xetl.dialects.upstream.xegpu import FenceScopeAttr as FenceScopeAttr
 from xetl.dialects.upstream.xegpu import MemorySpaceAttr as MemorySpaceAttr
 from xetl.dialects.upstream.xegpu import XeGPUHints
+from xetl_xegpu.dialect import attributes, nd_ops, scatter_ops, types, value_ops
+from xetl_xegpu.dialect.attributes import *
+from xetl_xegpu.dialect.nd_ops import *
+from xetl_xegpu.dialect.scatter_ops import *
+from xetl_xegpu.dialect.types import *
+from xetl_xegpu.dialect.value_ops import *
 
-from .attributes import (
-    BlockTdescAttr,
-    CacheHintAttr,
-    LayoutAttr,
-    MemLayoutAttr,
-    ScatterTdescAttr,
-    SliceAttr,
-)
-from .nd_ops import CreateNdTdescOp, LoadNdOp, PrefetchNdOp, StoreNdOp
-from .nd_ops import descriptor_type as descriptor_type
-from .nd_ops import loaded_type as loaded_type
-from .scatter_ops import AtomicRmwOp, CreateTdescOp, LoadOp, PrefetchOp, StoreOp
-from .types import MemDescType, TensorDescType
-from .value_ops import AssertOp as AssertOp
-from .value_ops import (
-    CreateMemDescOp,
-    DpasOp,
-    LoadMatrixOp,
-    StoreMatrixOp,
-    XeGPUExtensions,
-)
-from .value_ops import PrintOp as PrintOp
-from .value_ops import mem_desc_type as mem_desc_type
+_OURS = (value_ops.PrintOp, value_ops.AssertOp)
+_OPERATIONS = operations_of(nd_ops, scatter_ops, value_ops)
 
 XeGPU = Dialect(
     "xegpu",
-    [
-        *XeGPUHints.operations,
-        *(CreateNdTdescOp, LoadNdOp, StoreNdOp, PrefetchNdOp),
-        *(CreateTdescOp, LoadOp, StoreOp, PrefetchOp, AtomicRmwOp),
-        *(DpasOp, CreateMemDescOp, LoadMatrixOp, StoreMatrixOp),
-    ],
+    [*XeGPUHints.operations, *(each for each in _OPERATIONS if each not in _OURS)],
     [
         *XeGPUHints.attributes,
-        *(TensorDescType, MemDescType, BlockTdescAttr, ScatterTdescAttr),
-        *(CacheHintAttr, LayoutAttr, SliceAttr, MemLayoutAttr),
+        *(types.TensorDescType, types.MemDescType),
+        *(attributes.BlockTdescAttr, attributes.ScatterTdescAttr),
+        *(attributes.CacheHintAttr, attributes.MemLayoutAttr),
+        *(attributes.LayoutAttr, attributes.SliceAttr),
     ],
 )
+XeGPUExtensions = Dialect("xegpu_x", [*_OURS])
 
 DIALECTS = (XeGPU, XeGPUExtensions)

@@ -19,7 +19,7 @@ from xdsl.dialects.builtin import (
     VectorType,
     i32,
 )
-from xdsl.ir import Attribute, Dialect
+from xdsl.ir import Attribute
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 
 from xetl.dialects import base
@@ -137,9 +137,6 @@ class AssertOp(RecordOp, name="xegpu_x.assert"):
 
     condition = irdl.operand_def(I1)
     arguments = irdl.var_operand_def()
-
-
-XeGPUExtensions = Dialect("xegpu_x", [PrintOp, AssertOp])
 
 
 def mem_desc_type(value: base.Value) -> MemDescType:

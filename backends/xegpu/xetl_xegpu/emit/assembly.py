@@ -23,7 +23,7 @@ from xetl.dialects.base import element_type, ints_of, shape_of
 from xetl.dialects.upstream import vector
 from xetl_xegpu.emit.builtins import halves_of_words
 from xetl_xegpu.emit.emitter import KernelEmitter, Table
-from xetl_xegpu.emit.spirv_words import Instruction, instructions
+from xetl_xegpu.emit.spirv_words import Instruction, instructions, text_of
 
 _WORDS = 8
 """Of a lane; each is a register of 16 lanes."""
@@ -74,11 +74,9 @@ _ASM_CAPABILITY, _ASM_TARGET, _ASM, _ASM_CALL = 5606, 5609, 5610, 5611
 def in_module(module: bytes) -> bytes:
     """A module of SPIR-V with the assembly of what it declares."""
     found = list(instructions(module))
-    codes = {
-        each.operands[0]: _CODES[_text(each)]
-        for each in found
-        if each.opcode == _NAME and _text(each) in _CODES
-    }
+    named = [each.operands for each in found if each.opcode == _NAME]
+    texts = {number: text_of(words) for number, *words in named}
+    codes = {number: _CODES[name] for number, name in texts.items() if name in _CODES}
     if not codes:
         return module
     (target,) = struct.unpack_from("<I", module, 12)
@@ -109,11 +107,6 @@ def in_module(module: bytes) -> bytes:
     ]
     head = module[:12] + struct.pack("<2I", target + 1, 0)
     return head + b"".join(map(_packed, kept))
-
-
-def _text(name: Instruction) -> str:
-    words = name.operands[1:]
-    return struct.pack(f"<{len(words)}I", *words).rstrip(b"\0").decode()
 
 
 def _words(text: str) -> list[int]:

@@ -65,6 +65,12 @@ def instructions(module: bytes) -> Iterator[Instruction]:
         at += count
 
 
+def text_of(words: Sequence[int]) -> str:
+    """The string that operands are, or begin with."""
+    encoded = struct.pack(f"<{len(words)}I", *words)
+    return encoded.partition(b"\0")[0].decode(errors="replace")
+
+
 def result_of(instruction: Instruction) -> int | None:
     """The number that an instruction gives its result, if it has one."""
     opcode, operands = instruction

@@ -15,17 +15,16 @@ from __future__ import annotations
 import hashlib
 import os
 import signal
-import struct
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from xetl.backend import Artifact
 from xetl.runtime.cache import disk_cache
 from xetl.settings import config
-from xetl_xegpu.emit.spirv_words import Instruction, instructions
+from xetl_xegpu.emit.spirv_words import Instruction, instructions, text_of
 from xetl_xegpu.launch import failures, try_build
 from xetl_xegpu.launch.devices import Device, dpctl
 
@@ -56,7 +55,7 @@ def features_of(spirv: bytes, options: str) -> frozenset[str]:
 def _features(instruction: Instruction) -> Iterator[str]:
     opcode, operands = instruction
     if opcode == _EXTENSION:
-        yield _text(operands)
+        yield text_of(operands)
     elif opcode == _CAPABILITY:
         yield f"capability {operands[0]}"
     elif opcode == _EXT_INST:
@@ -66,12 +65,7 @@ def _features(instruction: Instruction) -> Iterator[str]:
     elif opcode == _TYPE_VECTOR:
         yield f"vectors of {operands[2]}"
     elif opcode == _DECORATE and operands[1] == _LINKAGE and operands[-1] == _IMPORT:
-        yield _text(operands[2:])
-
-
-def _text(words: Sequence[int]) -> str:
-    encoded = struct.pack(f"<{len(words)}I", *words)
-    return encoded.partition(b"\0")[0].decode(errors="replace")
+        yield text_of(operands[2:])
 
 
 @dataclass

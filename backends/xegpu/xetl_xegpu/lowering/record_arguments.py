@@ -41,7 +41,9 @@ from xetl.dialects.xetile import PrefetchTileOp, StoreTileOp, TileType
 from xetl.ir.builder import Pass
 
 STORED = "xegpu.stored"
+"""Indices of the arrays that are written."""
 LOADED = "xegpu.loaded"
+"""Of those of which a kernel may see what it has stored."""
 ARGUMENTS = "xegpu.arguments"
 BLOCK_ARGUMENTS = "xegpu.block_arguments"
 ANY_BASE = "xegpu.any_base"
@@ -70,16 +72,6 @@ def recorded_arguments(module: ModuleOp) -> list[Described]:
     """What the pass left: JSON knows it, too."""
     found = cast("ArrayAttr[ArrayAttr[Attribute]]", module.attributes[ARGUMENTS])
     return [_read(*each.data) for each in found]
-
-
-def recorded_stored(module: ModuleOp) -> list[int]:
-    """Indices of the arrays that are written."""
-    return list(ints_of(module.attributes[STORED]))
-
-
-def recorded_loaded(module: ModuleOp) -> list[int]:
-    """Indices of the arrays of which a kernel may see what it has stored."""
-    return list(ints_of(module.attributes[LOADED]))
 
 
 def _loaded_arguments(kernel: gpu.FuncOp) -> list[int]:

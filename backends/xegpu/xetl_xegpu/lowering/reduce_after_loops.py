@@ -23,14 +23,14 @@ from typing import NamedTuple
 
 from xdsl.dialects.builtin import AnyFloat, ModuleOp, VectorType
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.rewriter import Rewriter
 
 from xetl.dialects.base import element_type, is_vector, operations_in, shape_of
-from xetl.dialects.literals import make_splat, splat_value
+from xetl.dialects.literals import splat_value
 from xetl.dialects.reduction_kinds import CombiningKindAttr, identity_of
 from xetl.dialects.upstream import arith, gpu, scf, vector
 from xetl.dialects.upstream.elementwise import bit_width
-from xetl.ir.builder import Pass
+from xetl.ir.builder import Builder, Pass
 from xetl_xegpu.dialect.stage import NO_BLOCKS
 
 
@@ -130,25 +130,19 @@ def _start_of(
     """What the parts begin with; None if it is not known."""
     given = loop.operands[3 + index]
     if _is_zero(given):
-        zeros = arith.ConstantOp(make_splat(0, step.values.type))
-        Rewriter.insert_op(zeros, InsertPoint.before(loop))
-        return zeros.result
+        return Builder.before(loop).constant(0, step.values.type)
     return parts_of.get(given)
 
 
 def _carry_parts(step: _Step) -> None:
     """Let the body of the loop add the values themselves."""
-    made: list[Operation] = []
+    b = Builder.before(step.total)
     kept = Rewriter.replace_value_with_new_type(step.carried, step.values.type)
     if step.factor is not None:
         (shared,) = (each for each in step.factor.operands if each is not kept)
-        spread = vector.BroadcastOp(shared, step.values.type)
-        product = arith.MulfOp(kept, spread.result)
-        made += [spread, product]
-        kept = product.result
-    total = arith.AddfOp(kept, step.values)
-    Rewriter.insert_op([*made, total], InsertPoint.before(step.total))
-    Rewriter.replace_op(step.total, [], [total.result])
+        spread = b.insert(vector.BroadcastOp(shared, step.values.type))
+        kept = b.insert(arith.MulfOp(kept, spread))
+    Rewriter.replace_op(step.total, [], [b.insert(arith.AddfOp(kept, step.values))])
     for op in (step.factor, *step.dead):
         if op is not None:
             Rewriter.erase_op(op)
@@ -160,11 +154,11 @@ def _reduce_behind(
     """Add the parts behind the loop; returns the sums of rows, and the parts."""
     before, old = loop.results[index], loop.results[index].type
     rows, element = shape_of(old)[0], element_type(old)
-    none = make_splat(identity_of("add", element), VectorType(element, [rows]))
-    start = arith.ConstantOp(none)
+    b = Builder.after(loop)
+    start = b.constant(identity_of("add", element), VectorType(element, [rows]))
     parts = Rewriter.replace_value_with_new_type(before, step.values.type)
-    sums = vector.MultiReductionOp(parts, start.result, CombiningKindAttr("add"), [1])
-    cast = vector.ShapeCastOp(sums.result, old)
-    Rewriter.insert_op([start, sums, cast], InsertPoint.after(loop))
-    parts.replace_uses_with_if(cast.result, lambda use: use.operation is not sums)
-    return cast.result, parts
+    kind = CombiningKindAttr("add")
+    sums = b.add(vector.MultiReductionOp(parts, start, kind, [1]))
+    cast = b.insert(vector.ShapeCastOp(sums.result, old))
+    parts.replace_uses_with_if(cast, lambda use: use.operation is not sums)
+    return cast, parts

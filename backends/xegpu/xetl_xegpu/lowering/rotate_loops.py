@@ -76,11 +76,10 @@ def _rotated(op: scf.ForOp) -> scf.WhileOp:
     body = Rewriter.move_region_contents_to_new_regions(op.body)
     last = body.block.last_op
     assert isinstance(last, scf.YieldOp)
-    following = arith.AddiOp(body.block.args[0], op.step)
-    again = arith.CmpiOp("slt", following.result, op.upper_bound)
-    carried = [following.result, *last.operands]
-    condition = scf.ConditionOp(again.result, *carried)
-    body.block.insert_ops_before([following, again, condition], last)
+    b = Builder.before(last)
+    following = b.insert(arith.AddiOp(body.block.args[0], op.step))
+    carried = [following, *last.operands]
+    b.add(scf.ConditionOp(b.compare("slt", following, op.upper_bound), *carried))
     Rewriter.erase_op(last)
     types = [value.type for value in carried]
     after = Block(arg_types=types)

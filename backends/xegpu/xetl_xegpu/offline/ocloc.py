@@ -70,9 +70,9 @@ def need_ocloc() -> Path:
 
 
 def run(
-    command: Sequence[str | Path], folder: Path
+    command: Sequence[str | Path], folder: Path, seconds: float | None = _SECONDS
 ) -> subprocess.CompletedProcess[str]:
-    """Run a tool in a folder of its own; what it says is text.
+    """Run a tool in a folder, so long at most; what it says is text.
 
     Raises:
         LaunchError: it cannot be started, or does not end.
@@ -86,7 +86,7 @@ def run(
             stderr=subprocess.STDOUT,
             text=True,
             errors="replace",
-            timeout=_SECONDS,
+            timeout=seconds,
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from xetl.errors import LaunchError, XetlError
-from xetl_xegpu.offline.ocloc import default_folder
+from xetl_xegpu.offline.ocloc import default_folder, run
 
 PACKAGES = (
     *("intel-ocloc", "libigc2", "spirv-tools"),
@@ -156,20 +156,10 @@ def _write_starter(folder: Path, tool: str) -> None:
 
 def _run(command: Sequence[str | Path], folder: Path) -> None:
     """Run a command in a folder; what it says is shown only if it fails."""
-    parts = [str(part) for part in command]
-    done = subprocess.run(
-        parts,
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        check=False,
-    )
+    done = run(command, folder, seconds=None)
     if done.returncode:
         said = done.stdout.strip().splitlines()[-3:]
-        what = f"`{os.path.basename(parts[0])}` failed with {done.returncode}"
+        what = f"`{os.path.basename(command[0])}` failed with {done.returncode}"
         raise _impossible(": ".join([what, *said]))
 
 

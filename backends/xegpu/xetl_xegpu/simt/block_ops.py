@@ -219,14 +219,14 @@ class BlockOp(CachedOp):
             raise VerifyException(f"a lane holds {held} of {shape}, found {given}")
 
 
+_SURFACE = "$base `,` $width `,` $height `,` $pitch `,` $x `,` $y (`step` $step^)?"
+
+
 class BlockLoadOp(BlockOp, name="simt.block_load", traits=[MemoryReadEffect()]):
     """Load a block; the results are what a lane holds, in vectors of 8 items."""
 
     pieces = irdl.var_result_def()
-    assembly_format = (
-        "$base `,` $width `,` $height `,` $pitch `,` $x `,` $y (`step` $step^)? "
-        "attr-dict `:` type($pieces)"
-    )
+    assembly_format = f"{_SURFACE} attr-dict `:` type($pieces)"
 
     def verify_(self) -> None:
         """Check that the results hold the block."""
@@ -237,10 +237,7 @@ class BlockStoreOp(BlockOp, name="simt.block_store", traits=[MemoryWriteEffect()
     """Store a block; ``value`` is what a lane holds of it, at most 8 items."""
 
     value = irdl.operand_def()
-    assembly_format = (
-        "$value `,` $base `,` $width `,` $height `,` $pitch `,` $x `,` $y "
-        "(`step` $step^)? attr-dict `:` type($value)"
-    )
+    assembly_format = f"$value `,` {_SURFACE} attr-dict `:` type($value)"
 
     def verify_(self) -> None:
         """Check that the value holds the block."""
@@ -254,10 +251,7 @@ class BlockStoreOp(BlockOp, name="simt.block_store", traits=[MemoryWriteEffect()
 class BlockPrefetchOp(BlockOp, name="simt.block_prefetch", traits=READS_AND_WRITES):
     """Bring a block into the cache."""
 
-    assembly_format = (
-        "$base `,` $width `,` $height `,` $pitch `,` $x `,` $y (`step` $step^)? "
-        "attr-dict"
-    )
+    assembly_format = f"{_SURFACE} attr-dict"
 
     def verify_(self) -> None:
         """Check that it is a plain block: how lanes share it does not matter."""
@@ -265,7 +259,18 @@ class BlockPrefetchOp(BlockOp, name="simt.block_prefetch", traits=READS_AND_WRIT
         self.check_surface()
 
 
-class DpasOp(XetlOp, name="simt.dpas", traits=[Pure()]):
+class _ProductOp(XetlOp, traits=[Pure()]):
+    """What is added to ``c``, of which lane l holds column l."""
+
+    c = irdl.operand_def()
+
+    @property
+    def m(self) -> int:
+        """Rows of A and C."""
+        return shape_of(self.c.type)[0] if shape_of(self.c.type) else 1
+
+
+class DpasOp(_ProductOp, name="simt.dpas"):
     """``C(m, 16) + A(m, k) @ B(k, 16)``, k = 256 / bits of an element; m is 8, 4, 2, 1.
 
     Lane l holds of A what a plain load of m rows and k columns brings, of B what a load
@@ -283,11 +288,6 @@ class DpasOp(XetlOp, name="simt.dpas", traits=[Pure()]):
         "$a `,` $b `,` $c attr-dict `:` type($a) `,` type($b) `,` type($c) "
         "`->` type($result)"
     )
-
-    @property
-    def m(self) -> int:
-        """Rows of A and C."""
-        return shape_of(self.c.type)[0] if shape_of(self.c.type) else 1
 
     def verify_(self) -> None:
         """Check what a lane holds of A, B and C."""
@@ -317,7 +317,7 @@ class RoundToTf32Op(XetlOp, name="simt.round_to_tf32", traits=[Pure()]):
         check(element_type(self.value.type) == f32, "f32, found {}", self.value.type)
 
 
-class LaneProductOp(XetlOp, name="simt.lane_product", traits=[Pure()]):
+class LaneProductOp(_ProductOp, name="simt.lane_product"):
     """``C(m, 16) + A(m, 16) @ B(16, 16)`` in f32 or f64; m is 8, 4, 2 or 1.
 
     The matrix unit has no such product: lanes multiply, and ask each other for A.
@@ -333,11 +333,6 @@ class LaneProductOp(XetlOp, name="simt.lane_product", traits=[Pure()]):
         "$a `,` $upper `,` $lower `,` $c attr-dict `:` type($a) `,` type($upper) `,` "
         "type($lower) `,` type($c) `->` type($result)"
     )
-
-    @property
-    def m(self) -> int:
-        """Rows of A and C."""
-        return shape_of(self.c.type)[0] if shape_of(self.c.type) else 1
 
     @property
     def element(self) -> Attribute:

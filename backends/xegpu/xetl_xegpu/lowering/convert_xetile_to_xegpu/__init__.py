@@ -113,7 +113,16 @@ def _record(c: Converter, op: PrintOp | AssertOp) -> None:
     c.emit.add(make(*op.operands[: isinstance(op, AssertOp)], values))
 
 
-RULES: dict[type[Operation], Rule] = {
+_RULES: dict[type[Operation], Rule] = {
+    **elementwise.RULES,
+    **rearranging.RULES,
+    **vector_parts.RULES,
+    **tiles.RULES,
+    **element_access.RULES,
+    **products.RULES,
+    **reductions.RULES,
+    **views.RULES,
+    **control.RULES,
     # At subgroup level a thread is a subgroup.
     gpu.ThreadIdOp: _number(lambda c, op: _along(c, op.axis)),
     gpu.BlockDimOp: _number(_block_dim),
@@ -129,20 +138,6 @@ RULES: dict[type[Operation], Rule] = {
     AssertOp: _record,
     hints.CompileHintOp: control.nothing,
     xegpu.FenceOp: Converter.keep,
-}
-
-
-_RULES: dict[type[Operation], Rule] = {
-    **elementwise.RULES,
-    **rearranging.RULES,
-    **vector_parts.RULES,
-    **tiles.RULES,
-    **element_access.RULES,
-    **products.RULES,
-    **reductions.RULES,
-    **views.RULES,
-    **control.RULES,
-    **RULES,
 }
 
 

@@ -253,11 +253,10 @@ class Converter:
             rule(self, op)
 
     def _general(self, op: Operation) -> Rule | None:
-        if not any(is_replaced(value) for value in (*op.operands, *op.results)):
-            if op.regions:
-                raise self.refusal(op, "it has no form on this device")
+        is_plain = not any(is_replaced(value) for value in (*op.operands, *op.results))
+        if is_plain and not op.regions:
             return None
-        if isinstance(op, ElementwiseOp):
+        if not is_plain and isinstance(op, ElementwiseOp):
             return self._otherwise
         raise self.refusal(op, "it has no form on this device")
 

@@ -16,6 +16,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xetl.dialects import base
 from xetl.dialects.literals import splat_value
 from xetl.dialects.upstream import arith, math, vector
+from xetl.ir.builder import remade
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.conversion import Converter, Rule
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import (
     LANES,
@@ -41,18 +42,11 @@ def each_part(c: Converter, op: Operation) -> None:
         for operand in op.operands
     ]
     types = [fragment_types(base.vector_type(each)) for each in op.results]
-    attributes = {k: v for k, v in op.attributes.items() if k not in _OF_WORKGROUPS}
-    make, properties = type(op), op.properties
+    for name in _OF_WORKGROUPS:
+        op.attributes.pop(name, None)
     made = [
-        c.emit.add(
-            make.create(
-                operands=operands,
-                result_types=[part[number] for part in types],
-                properties=dict(properties),
-                attributes=dict(attributes),
-            )
-        )
-        for number, operands in enumerate(zip(*columns, strict=True))
+        c.emit.add(remade(op, operands, results))
+        for operands, results in zip(zip(*columns, strict=True), zip(*types))
     ]
     for number, value in enumerate(op.results):
         c.set_fragments(value, [each.results[number] for each in made])

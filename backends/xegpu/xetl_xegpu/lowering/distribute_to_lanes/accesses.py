@@ -161,47 +161,33 @@ def _matrix(lanes: Lanes, op: Operation, descriptor: SSAValue) -> Matrix:
 def _surface(
     lanes: Lanes,
     op: _NdOp,
+    kind: limits.Kind,
     *,
     down: int = 0,
     per_element: int = 1,
-) -> simt.Surface:
-    """The matrix, and where the block begins.
+) -> tuple[simt.Surface, _How]:
+    """The matrix, where the block begins, and how it is moved.
 
     Args:
         down: rows below the offset.
         per_element: how many elements of the message one of the matrix is.
     """
-    matrix = _matrix(lanes, op, op.tensor_desc)
+    m = _matrix(lanes, op, op.tensor_desc)
     row, column = (value_of(lanes, offset) for offset in op.mixed_offsets)
-    x = lanes.times(column, per_element)
-    y = lanes.plus(row, down)
-    return simt.Surface(
-        matrix.base,
-        matrix.width,
-        matrix.height,
-        matrix.pitch,
-        as_i64(lanes, x),
-        as_i64(lanes, y),
-        matrix.step,
-    )
-
-
-def _how(lanes: Lanes, op: _NdOp, surface: simt.Surface, kind: limits.Kind) -> _How:
-    """Whether lanes move a block themselves, which no hint is for; else the hints."""
-    if lanes.moves_by_lanes or surface.step is not None:
-        return {"by_lanes": True, "hints": None}
-    return {"by_lanes": False, "hints": hints_of(lanes, op, kind)}
+    at = lanes.times(column, per_element), lanes.plus(row, down)
+    x, y = (as_i64(lanes, each) for each in at)
+    surface = simt.Surface(m.base, m.width, m.height, m.pitch, x, y, m.step)
+    if lanes.moves_by_lanes or m.step is not None:  # no hint is for that
+        return surface, {"by_lanes": True, "hints": None}
+    return surface, {"by_lanes": False, "hints": hints_of(lanes, op, kind)}
 
 
 def load_nd(lanes: Lanes, op: xegpu.LoadNdOp) -> None:
     """The pieces of a message, as elements of the value."""
     type_ = _descriptor(lanes, op, op.tensor_desc)
     rows, columns = type_.shape
-    mode = "plain"
-    if op.is_packed:
-        mode = "transform"
-    elif op.is_transposed:
-        mode = "transpose"
+    mode = "transpose" if op.is_transposed else "plain"
+    mode = "transform" if op.is_packed else mode
     bits = bits_of(type_.element_type)
     shape = simt.BlockShape(bits, rows, columns, type_.array_length, mode)
     layout = lane_layout(op.value.type)
@@ -211,15 +197,12 @@ def load_nd(lanes: Lanes, op: xegpu.LoadNdOp) -> None:
             f"16 lanes cannot share {op.value.type} as one message brings it",
             "load blocks of 16 columns (8 of tf32, 32 of bytes for A)",
         )
-    surface = _surface(lanes, op)
-    how = _how(lanes, op, surface, "load")
+    surface, how = _surface(lanes, op, "load")
     in_halves = _in_halves(shape, op.value) and not how["by_lanes"]
     if in_halves:
         shape = replace(shape, columns=columns // 2, count=2)
-    loaded = lanes.add(
-        simt.BlockLoadOp(*surface, shape.pieces(), shape=shape, **how)
-    ).results
-    pieces = [recast(lanes, piece, layout.element) for piece in loaded]
+    load = lanes.add(simt.BlockLoadOp(*surface, shape.pieces(), shape=shape, **how))
+    pieces = [recast(lanes, piece, layout.element) for piece in load.results]
     if in_halves:
         lanes.halves[op.value] = Halves(tuple(pieces), rows)
         return
@@ -250,8 +233,7 @@ def store_nd(lanes: Lanes, op: xegpu.StoreNdOp) -> None:
             problem = f"16 lanes do not hold {op.value.type} as one message takes it"
             raise lanes.refuse(op, problem, "store blocks of 16 columns")
         items = recast(lanes, piece, IntegerType(shape.item_bits))
-        surface = _surface(lanes, op, down=down)
-        how = _how(lanes, op, surface, "store")
+        surface, how = _surface(lanes, op, "store", down=down)
         lanes.add(simt.BlockStoreOp(items, *surface, shape=shape, **how))
         down += rows
 
@@ -265,8 +247,7 @@ def prefetch_nd(lanes: Lanes, op: xegpu.PrefetchNdOp) -> None:
     shape = simt.BlockShape(
         bits // per_element, rows, columns * per_element, type_.array_length
     )
-    surface = _surface(lanes, op, per_element=per_element)
-    how = _how(lanes, op, surface, "load")
+    surface, how = _surface(lanes, op, "load", per_element=per_element)
     lanes.add(simt.BlockPrefetchOp(*surface, shape=shape, **how))
 
 

@@ -24,6 +24,7 @@ from xetl.dialects.literals import splat_value
 from xetl.dialects.reduction_kinds import operation_of, sums_run_in
 from xetl.dialects.upstream import arith, math, vector
 from xetl.dialects.upstream.elementwise import bit_width
+from xetl.ir.builder import remade
 from xetl_xegpu import simt
 from xetl_xegpu.dialect import DpasOp
 from xetl_xegpu.lowering.distribute_to_lanes.pieces import (
@@ -130,10 +131,7 @@ def compute(lanes: Lanes, op: Operation) -> None:
             with_element(group[0].type, lane_element(element_type(result.type)))
             for result in op.results
         ]
-        new = type(op).create(
-            operands=group, result_types=types, properties=op.properties
-        )
-        held.append(lanes.add(new).results)
+        held.append(lanes.add(remade(op, group, types)).results)
     for result, pieces in zip(op.results, zip(*held)):
         lanes.hold(result, *pieces)
 
@@ -164,10 +162,7 @@ def compute_apart(lanes: Lanes, op: Operation) -> None:
         return
     given = [_taken_apart(lanes, operand) for operand in op.operands]
     type_ = lane_element(element_type(result.type))
-    new = type(op).create(
-        operands=given, result_types=[type_], properties=op.properties
-    )
-    (mine,) = lanes.add(new).results
+    mine = lanes.insert(remade(op, given, [type_]))
     elements = [lane_of(lanes, mine, lane) for lane in range(count)]
     lanes.hold(result, *recut(lanes, elements, layout.lengths))
 

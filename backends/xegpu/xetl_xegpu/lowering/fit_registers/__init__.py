@@ -24,15 +24,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, UnitAttr, i64
+from xdsl.dialects.builtin import ModuleOp, UnitAttr, i64
 from xdsl.ir import Block, Operation, SSAValue
-from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.rewriter import Rewriter
 
 from xetl.devices import Device, find_device
 from xetl.dialects.base import operations_in
 from xetl.dialects.upstream import arith
-from xetl.ir.builder import Pass
+from xetl.ir.builder import Builder, Pass
 from xetl_xegpu import simt
 from xetl_xegpu.lowering.fit_registers.graph import Graph, Registers, behind_needs
 from xetl_xegpu.lowering.register_need import registers_needed
@@ -318,20 +319,12 @@ def _is_large(shape: simt.BlockShape, most: int) -> bool:
 
 
 def _halve(op: simt.BlockLoadOp) -> None:
-    shape = replace(op.shape, rows=op.shape.rows // 2)
-    at = op.location
-    down = arith.ConstantOp(IntegerAttr(shape.rows, i64), location=at)
-    y = arith.AddiOp(op.y, down.result, location=at)
-    by_lanes = op.by_lanes is not None
+    b, shape = Builder.before(op), replace(op.shape, rows=op.shape.rows // 2)
+    y = b.insert(arith.AddiOp(op.y, b.constant(shape.rows, i64)))
+    how: dict[str, Any] = {"by_lanes": op.by_lanes is not None, "hints": op.hints}
     halves = [
-        simt.BlockLoadOp(
-            *(*surface, shape.pieces()),
-            shape=shape,
-            by_lanes=by_lanes,
-            hints=op.hints,
-            location=at,
-        )
-        for surface in (op.surface, op.surface._replace(y=y.result))
+        b.add(simt.BlockLoadOp(*surface, shape.pieces(), shape=shape, **how))
+        for surface in (op.surface, op.surface._replace(y=y))
     ]
     each = len(halves[0].results) // shape.count
     blocks = range(0, each * shape.count, each)
@@ -341,5 +334,4 @@ def _halve(op: simt.BlockLoadOp) -> None:
         for half in halves
         for piece in half.results[start : start + each]
     ]
-    Rewriter.insert_op([down, y, *halves], InsertPoint.before(op))
     Rewriter.replace_op(op, [], pieces)
