@@ -260,9 +260,9 @@ def _padded(
     """Another number than 0 outside of the matrix."""
     (rows, columns), found = tile.matrix.sizes, list[SSAValue]()
     for (span, group), part in zip(grid.blocks(), parts):
+        top = c.emit.plus(tile.row, span.first)
         numbers = from_numbers(c, [[i] for i in range(span.count)], IndexType())[0]
-        down = _inside(c, numbers, c.emit.plus(tile.row, span.first), rows)
-        down = c.spread(down, span.count, LANES)
+        down = c.spread(_inside(c, numbers, top, rows), span.count, LANES)
         left = c.emit.plus(tile.column, group * LANES)
         right = _inside(c, c.lane_ids(), left, columns)
         mask = c.emit.both(down, c.spread(right, span.count, LANES))
