@@ -345,9 +345,8 @@ def prefetch_line(c: Converter, access: Access, hints: Hints | None = None) -> N
     if access.base.type != i64:
         return  # shared memory has no cache
     size = views.stored_bytes(access.element)
-    prefetch = PrefetchOp(
-        access.base, access.offsets, offset_align_byte=size, properties=hints
-    )
+    prefetch = PrefetchOp(access.base, access.offsets, offset_align_byte=size)
+    prefetch.properties |= hints or {}
     c.emit.add(prefetch)
 
 
