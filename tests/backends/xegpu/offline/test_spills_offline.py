@@ -105,6 +105,25 @@ def test_attention_with_heads_between_64_and_128(target: str, depth: int) -> Non
     assert text.count(" 0 bytes spilled") == 2
 
 
+@pytest.mark.parametrize(
+    ("target", "depth", "most"),
+    [("pvc", 40, 775), ("pvc", 80, 450), ("bmg", 40, 725), ("bmg", 80, 363)],
+)
+def test_attention_with_heads_that_begin_anywhere(target, depth: int, most) -> None:
+    """Heads of 80 and 160 bytes: the loop has next to nothing more than of aligned.
+
+    Aligned: 773, 443, 724, 360.
+    """
+    types = " ".join([*[f"bf16[S,{depth}]"] * 3, "None", f"bf16[S,{depth}]", "f32 f32"])
+    constants = {"CAUSAL": True, "NEGATIVE": False, "ACC": f32, "BM": 128, "BN": 64}
+    options = {"backend": "xegpu", "target": target, "D": depth, "E": depth}
+    assert ", -64" in ready_made.ir("llvm", types, **constants, **options)
+    text = ready_made.ir("asm", types, **constants, **options)
+    fast = text.split("\n// ")[0]
+    assert " 0 bytes spilled" in fast.splitlines()[0]
+    assert max(loops(fast), key=lambda each: each.dpas).instructions <= most
+
+
 BLOCK = xetile.wg_map(sg_layout=[1, 1], sg_data=[64, 16])
 WIDE = xetile.wg_map(sg_layout=[1, 4], sg_data=[8, 256])
 FOLDED = {"ACC": f32, "SHAPE": (64, 16), "MAP": BLOCK, "EACH": 2}
