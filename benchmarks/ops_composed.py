@@ -109,6 +109,7 @@ def _linear_int4(kind: Any, m: int, n: int) -> Pair:
     q = torch.randint(16, (k, k), dtype=torch.int32)
     parts = q.T.reshape(groups, 2, k // groups // 2, k)
     weight = (parts[:, 1] << 4 | parts[:, 0]).reshape(k // 2, k).to(torch.uint8)
+    weight = weight.contiguous()
     scales, zeros = torch.rand(2, groups, k).to(kind)
     packed = torch._convert_weight_to_int4pack_for_cpu(q, 2)
     both = torch.stack([scales, zeros], -1)

@@ -12,6 +12,9 @@ torch: Any = pytest.importorskip("torch")
 from tests.ops.test_like_torch import BOUNDS, close  # noqa: E402
 from xetl import ops  # noqa: E402
 from xetl.errors import LaunchError  # noqa: E402
+from xetl.language.dtypes import bf16, f32  # noqa: E402
+from xetl.ops.products import scaled_products  # noqa: E402
+from xetl.ops.products.scaled_products import int4_product  # noqa: E402
 
 
 def operands(n: int, k: int, groups: int, dtype: Any) -> tuple[Any, ...]:
@@ -26,7 +29,7 @@ def operands(n: int, k: int, groups: int, dtype: Any) -> tuple[Any, ...]:
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-@pytest.mark.parametrize("m", [1, 3, 70])
+@pytest.mark.parametrize("m", [1, 2, 3, 6, 70])
 @pytest.mark.parametrize(("groups", "has_zeros"), [(1, False), (3, True)])
 def test_values(m: int, groups: int, has_zeros: bool, dtype: Any) -> None:
     n, k = 150, 96
@@ -45,6 +48,50 @@ def test_values(m: int, groups: int, has_zeros: bool, dtype: Any) -> None:
     if dtype is torch.float32:
         arrays = [each.numpy() for each in (x, weight, scales, *rest)]
         close(torch.from_numpy(ops.linear_int4(*arrays)), found, 1e-6)
+
+
+def kernel_code(m: int, stage: str) -> str:
+    """The kernel for m rows, of bf16, that lie as they should."""
+    _, weight, scales, zeros = operands(128, 64, 2, torch.bfloat16)
+    x, out = (torch.ones(m, n, dtype=torch.bfloat16) for n in (64, 128))
+    factors = f32 if m <= 4 else bf16
+    weight = weight.contiguous()
+    constants = f32, factors, 16, m, 128
+    return int4_product.ir(stage, x, weight, scales, zeros, None, out, *constants)
+
+
+def test_a_byte_becomes_two_floats_in_five_steps() -> None:
+    """As 32 bits: extended, masked, shifted, converted twice; 8 is taken off later."""
+    lines = kernel_code(1, "loops").splitlines()
+    start = next(
+        i for i, line in enumerate(lines) if "arith.shrsi" in line and "vector" in line
+    )
+    steps = [line.split()[2] for line in lines[start - 1 : start + 7]]
+    names = ["extui", "shrsi", "sitofp", "mulf", "andi", "sitofp", "mulf", "addf"]
+    assert [step.removeprefix("arith.") for step in steps] == names
+
+
+@pytest.mark.parametrize("m", [2, 16])
+def test_both_halves_of_a_group_are_one_product(m: int) -> None:
+    assert kernel_code(m, "xetile").count("xetile.tile_mma") == 1
+
+
+def test_columns_of_bytes_are_copied_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bytes of NumPy's recipe lie along k until somebody makes them contiguous."""
+    _, weight, scales, _ = operands(70, 128, 2, torch.float32)
+    assert weight.stride() == (1, 64)
+    x = torch.randn(1, 128)
+    copied, names = scaled_products.copied, list[str]()
+
+    def noted(source: Any, *rest: Any) -> Any:
+        names.append(source.name)
+        return copied(source, *rest)
+
+    monkeypatch.setattr(scaled_products, "copied", noted)
+    found = ops.linear_int4(x, weight, scales)
+    assert names == ["weight"]
+    straight = ops.linear_int4(x, weight.contiguous(), scales)
+    torch.testing.assert_close(found, straight, rtol=0, atol=0)
 
 
 def test_the_numbers_are_those_of_torch() -> None:

@@ -41,7 +41,7 @@ from xetl.ops.products.plans import (
     tiles_of_device,
 )
 from xetl.ops.products.product import accumulated
-from xetl.xetile import Array, Vector, constexpr
+from xetl.xetile import Array, constexpr
 
 _BYTES = (i8, f8e4m3, f8e5m2)
 
@@ -242,13 +242,11 @@ def _check_scale(scale: Operand | None, count: int) -> None:
 
 
 _NAME = "linear_int4"
-_ROWS, _COLUMNS = (1, 4, 16, 64), (16, 32, 64, 128)
-
-
-@xetile.function
-def centred(nibbles: Vector, DTYPE: constexpr) -> Vector:
-    """0 to 15 as -8 to 7."""
-    return (nibbles.to(xetile.i8) - 8).to(DTYPE)
+_ROWS, _COLUMNS = (1, 2, 4, 8, 16, 64), (16, 32, 64, 128)
+_FEW = 4
+"""Rows that f32 multiplies: bf16 costs more to make than it saves."""
+_JOINED = 64
+"""Halves of groups up to here are one product: both fit in L1 or near it."""
 
 
 @xetile.kernel
@@ -260,11 +258,12 @@ def int4_product(
     bias: Array | None,
     out: Array,
     ACC: constexpr,
+    FACTORS: constexpr,
     HALF: constexpr,
     BM: constexpr,
     BN: constexpr,
 ) -> None:
-    """``out = sum over groups of (x @ weight) * scales + sum(x) * zeros, + bias``.
+    """``out = sum by group of (x @ q) * scales + sum(x) * (zeros - 8 scales) + bias``.
 
     Args:
         x: (m, k).
@@ -275,6 +274,7 @@ def int4_product(
         bias: (n,) or None.
         out: (m, n).
         ACC: the dtype that is summed in.
+        FACTORS: the dtype that is multiplied.
         HALF: half of a group.
         BM: rows of a tile.
         BN: its columns.
@@ -282,20 +282,28 @@ def int4_product(
     m, n = xetile.program_id(1) * BM, xetile.program_id(0) * BN
     acc = xetile.zeros((BM, BN), ACC)
     for g in range(scales.shape[0]):
-        pairs = xetile.load_tile(xetile.init_tile(weight, [g * HALF, n], (HALF, BN)))
+        # As 32 bits, a byte becomes a float in one step more.
+        pairs = take(weight, [g * HALF, n], (HALF, BN), xetile.i32)
+        low, high = (pairs & 15).to(FACTORS), (pairs >> 4).to(FACTORS)
         at = 2 * g * HALF
-        one = xetile.load_tile(xetile.init_tile(x, [m, at], (BM, HALF)))
-        two = xetile.load_tile(xetile.init_tile(x, [m, at + HALF], (BM, HALF)))
         if BM == 1:  # streams the weights
-            low = centred(pairs & 15, ACC) * one.to(ACC).T
-            part = (low + centred(pairs >> 4, ACC) * two.to(ACC).T).sum(0)[None, :]
+            one = take(x, [m, at], (BM, HALF), ACC)
+            two = take(x, [m, at + HALF], (BM, HALF), ACC)
+            part = (low * one.T + high * two.T).sum(0)[None, :]
+            total = (one + two).sum(1, keepdims=True)
         else:
-            part = xetile.tile_mma(one, centred(pairs & 15, x.dtype))
-            part = xetile.tile_mma(two, centred(pairs >> 4, x.dtype), part)
-        acc = acc + part * take(scales, [g, n], (1, BN), ACC)
+            both = take(x, [m, at], (BM, 2 * HALF), FACTORS)
+            if HALF <= _JOINED:
+                part = xetile.tile_mma(both, xetile.cat(low, high))
+            else:
+                part = xetile.tile_mma(both[:, :HALF], low)
+                part = xetile.tile_mma(both[:, HALF:], high, part)
+            total = both.to(ACC).sum(1, keepdims=True)
+        scale = take(scales, [g, n], (1, BN), ACC)
+        shift = -8 * scale
         if zeros is not None:
-            total = (one.to(ACC) + two.to(ACC)).sum(1, keepdims=True)
-            acc = acc + total * take(zeros, [g, n], (1, BN), ACC)
+            shift = shift + take(zeros, [g, n], (1, BN), ACC)
+        acc = acc + (part * scale + total * shift)
     if bias is not None:
         acc = acc + take(bias, [n], (BN,), ACC)
     put(acc, out, [m, n])
@@ -319,6 +327,7 @@ def linear_int4(
 
         parts = q.T.reshape(groups, 2, k // groups // 2, n)
         weight = (parts[:, 1] << 4 | parts[:, 0]).reshape(k // 2, n)
+        weight = numpy.ascontiguousarray(weight)  # else each call copies it
 
     Args:
         input: (..., k); f16, bf16, f32 or f64, from any library as for `matmul`.
@@ -334,19 +343,23 @@ def linear_int4(
 
     def steps(made: Any) -> list[Step]:
         rows, columns = smallest(_ROWS, m), smallest(_COLUMNS, n)
-        x, first = input, list[Step]()
+        x, q, first = input, weight, list[Step]()
         if not array_of(x).flags.c_contiguous:
             x = temporary(x.shape, dtype)
             first.append(copied(input, x, SUMS[dtype]))
+        if array_of(weight).strides[1] != 1:  # columns would be gathered byte by byte
+            q = temporary(q.shape, u8)
+            first.append(copied(weight, q))
 
         def matrix(array: Numbers) -> Numbers:
             return array.reshape(m, -1)
 
         views = (matrix, itself, itself, itself, itself, matrix)
         grid = (cdiv(n, columns), cdiv(m, rows), 1)
-        constants = (SUMS[dtype], k // groups // 2, rows, columns)
+        factors = SUMS[dtype] if rows <= _FEW else dtype
+        constants = (SUMS[dtype], factors, k // groups // 2, rows, columns)
         launch = Launch(int4_product, views, (), grid, constants)
-        return [*first, Step(launch, (x, weight, scales, zeros, bias, *made))]
+        return [*first, Step(launch, (x, q, scales, zeros, bias, *made))]
 
     return Call((result((*lead, n), dtype),), steps)
 
