@@ -21,6 +21,9 @@ def _for(em: Emitter, op: scf.ForOp) -> None:
     b, body = em.builder, op.body.block
     lower, upper, step, *inits = em.all(op.operands)
     compute_rows(em, op)
+    if _is_tested_below(op):
+        _emit_tested_below(em, op)
+        return
     before = b.block
     head, inside, after = append_blocks(b, "for", "head", "body", "end")
     b.branch(head)
@@ -42,6 +45,31 @@ def _for(em: Emitter, op: scf.ForOp) -> None:
     b.branch(head)
     b.position_at_end(after)
     _bind(em, op.results, carried)
+
+
+def _is_tested_below(op: scf.ForOp) -> bool:
+    """Whether a loop is short enough for one jump a trip to count."""
+    is_inner = not any(each.regions for each in op.body.block.ops)
+    return is_inner and not op.init_args and (constant_index(op.step) or 0) > 0
+
+
+def _emit_tested_below(em: Emitter, op: scf.ForOp) -> None:
+    """Test before the first trip, and behind each."""
+    b, body = em.builder, op.body.block
+    lower, upper, step = em.all(op.operands)
+    before = b.block
+    inside, after = append_blocks(b, "for", "body", "end")
+    b.cbranch(b.icmp_signed("<", lower, upper), inside, after)
+    b.position_at_end(inside)
+    induction = b.phi(lower.type)
+    induction.add_incoming(lower, before)
+    _bind(em, body.args, [induction])
+    em.emit_block(body)
+    onward = b.add(induction, step)
+    onward = em.hidden(onward) if _goes_along_a_row(op) else onward
+    induction.add_incoming(onward, b.block)
+    b.cbranch(b.icmp_signed("<", onward, upper), inside, after)
+    b.position_at_end(after)
 
 
 def _goes_along_a_row(loop: scf.ForOp) -> bool:

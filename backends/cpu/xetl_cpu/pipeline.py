@@ -42,6 +42,7 @@ from xetl_cpu.dialect import (
 from xetl_cpu.emit.kernel import KERNEL, kernel_of
 from xetl_cpu.image import DEFAULT_IMPORTS, build_image
 from xetl_cpu.lowering.clamp_tile_offsets import ClampTileOffsetsPass
+from xetl_cpu.lowering.collapse_rows import CollapseRowsPass
 from xetl_cpu.lowering.convert_xetile_to_loops import ConvertXetileToLoopsPass
 from xetl_cpu.lowering.fold_tile_offsets import FoldTileOffsetsPass
 from xetl_cpu.lowering.fuse_row_loops import FuseRowLoopsPass
@@ -142,6 +143,7 @@ def passes(target: str) -> list[ModulePass]:
         _later("compute-operands", _OF_PRODUCTS),
         _later("raise-to-brgemm", _OF_PRODUCTS, (target,)),
         _later("hoist-launch-invariants", _OF_PRODUCTS),
+        CollapseRowsPass(target),
         GrowTilesPass(target),
         _later("plan-gemm", _OF_PRODUCTS, (target,)),
         _later("pack-operands", _OF_PRODUCTS, (target,)),

@@ -199,6 +199,14 @@ class _Places:
         return own + sum(self.cost(v) for v in op.operands if is_vector(v.type))
 
 
+def stays_in_registers(block: Block, machine: Target) -> bool:
+    """Whether no value needs a buffer, of a block that computes elements only."""
+    places = _Places(machine, lanes_of(block, machine))
+    values = [v for op in block.ops for v in op.results if is_vector(v.type)]
+    often = [v for v in values if len([*v.uses]) > 1]
+    return all(places.cost(v) < EXPENSIVE for v in often)
+
+
 def is_free(value: SSAValue) -> bool:
     """True for values that cost nothing to compute again, even in a loop."""
     op = value.owner

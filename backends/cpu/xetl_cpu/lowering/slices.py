@@ -56,7 +56,7 @@ class Slices:
     """
 
     def __init__(self, number: SSAValue) -> None:
-        self.first, self.extent = _starts(number)
+        self.first, self.extent = starts_of(number)
         self.starts = set(self.first)
         self.dims: dict[SSAValue, int] = {}
         self.rests: list[Operation] = []
@@ -156,7 +156,7 @@ class Slices:
             return dim if op.dims == (1 if dim == -2 else 0,) else None
         if isinstance(op, vector.ShapeCastOp):
             return self._dim_of_cast(op)
-        is_one = isinstance(op, xetile.LoadGatherOp) or _is_elementwise(op)
+        is_one = isinstance(op, xetile.LoadGatherOp) or is_elementwise(op)
         return dim if is_one and self._agree(op, dim) else None
 
     def _dim_of_tile(self, op: xetile.InitTileOp) -> int | None:
@@ -227,7 +227,7 @@ class Slices:
             return is_dense(op.value) and splat_value(op.value) is not None
         if isinstance(op, xetile.TileBroadcastOp):
             return shape_of(op.source.type)[dim] == 1
-        if not isinstance(op, Operation) or not _is_elementwise(op):
+        if not isinstance(op, Operation) or not is_elementwise(op):
             return False
         return all(self._is_repeated(v, dim) for v in op.operands if is_vector(v.type))
 
@@ -256,7 +256,7 @@ class Slices:
             Rewriter.replace_value_with_new_type(value, _longer(value.type, dim, times))
 
 
-def _starts(number: SSAValue) -> tuple[list[SSAValue], int]:
+def starts_of(number: SSAValue) -> tuple[list[SSAValue], int]:
     """A program's number times the extent of its tiles, and this; 0: it is not so."""
     users = [use.operation for use in number.uses]
     products = [op for op in users if isinstance(op, arith.MuliOp)]
@@ -396,6 +396,7 @@ def _long_dim(value: SSAValue) -> int:
     return -1 if shape_of(value.type)[-1] > 1 else -2
 
 
-def _is_elementwise(op: Operation) -> bool:
+def is_elementwise(op: Operation) -> bool:
+    """Whether element (i, j) of the result needs only elements (i, j)."""
     one = len(op.results) == 1
     return one and op.name.startswith(("arith.", "math.", "vector.fma"))

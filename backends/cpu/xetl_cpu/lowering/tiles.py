@@ -88,6 +88,7 @@ def tile_like(
     source: SSAValue | None = None,
     offsets: Sequence[Index] | None = None,
     sizes: Sequence[Index] | None = None,
+    strides: Sequence[Index] | None = None,
 ) -> InitTileOp:
     """The tile of ``init`` at other offsets, or of another matrix, of other sizes."""
     return InitTileOp(
@@ -95,7 +96,7 @@ def tile_like(
         init.mixed_offsets if offsets is None else offsets,
         init.result.type,
         sizes=init.mixed_sizes if sizes is None else sizes,
-        strides=init.mixed_strides,
+        strides=init.mixed_strides if strides is None else strides,
         location=init.location,
     )
 

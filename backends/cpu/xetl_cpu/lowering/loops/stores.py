@@ -112,7 +112,11 @@ def alignment(
         bytes_ = build.insert(arith.AndiOp(build.index(missing), last_bits))
         lead = build.insert(arith.DivuiOp(bytes_, build.index(width)))
         odd = build.insert(arith.AndiOp(build.index(step), last_bits))
-        lead = build.select(build.compare("eq", odd, 0), lead, 0)
+        is_even = build.compare("eq", odd, 0)
+        if to.shape[0] > 1:  # rows of a tile that has grown may be short
+            is_long = build.compare("sge", build.index(row_step), _WIDE)
+            is_even = build.both(is_long, is_even)
+        lead = build.select(is_even, lead, 0)
     moved = build.index(build.plus(first, build.times(lead, width)))
     low = build.insert(arith.OriOp(moved, build.index(step)))
     odd = build.insert(arith.AndiOp(low, last_bits))
