@@ -163,3 +163,8 @@ def test_a_thread_alone_takes_all_programs_at_once() -> None:
     assert re.search(rf"{re.escape(choice[1])} = icmp eq i64 \S+, 1\b", text)
     # All trips, the first word of the context.
     assert re.search(rf"{re.escape(choice[2])} = load i64, ptr", text)
+    # Alone it takes no atomic step, nor does it say when it was done.
+    assert re.search(rf"br i1 {re.escape(choice[1])}, label", text)
+    clock = text.rindex('call i64 @"llvm.readcyclecounter')
+    tests = re.findall(r"(\S+) = icmp sgt i64 \S+, 1\n", text[:clock])
+    assert re.search(rf"= and i1 {re.escape(tests[-1])}, ", text[:clock])

@@ -232,7 +232,10 @@ def _emit_task(em: KernelEmitter, op: scf.ParallelOp, outside: list[SSAValue]) -
         for last in inner.last.values():
             b.store(constant(-1), last)
         _take_ranges(inner, op, scratch, thread.index, words, has_run)
-    with b.if_then(b.icmp_signed("!=", b.load(has_run, typ=I64), 0)):
+    # Nobody waits for a thread alone; to read the counter takes 10 ns.
+    is_joined = b.icmp_signed(">", words[1], 1)
+    ran = b.icmp_signed("!=", b.load(has_run, typ=I64), 0)
+    with b.if_then(b.and_(is_joined, ran)):
         b.store(_time(b), b.word_at(context, _DONE), align=8)
     for one, state in zip(tiles, held):
         give_back_tiles(inner, one, state)
@@ -295,29 +298,31 @@ def _take_ranges(
         turned = b.add(own, turn.index)
         whose = b.urem(turned, some)
         end = b.udiv(b.mul(trips, b.add(whose, 1)), some)
-        _take_trips(inner, op, _own(inner, b, scratch, whose), end, step, has_run)
+        counter = _own(inner, b, scratch, whose), step, is_alone
+        _take_trips(inner, op, counter, end, has_run)
 
 
 def _take_trips(
     inner: KernelEmitter,
     op: scf.ParallelOp,
-    counter: Value,
+    counter: tuple[Value, Value, Value],
     end: Value,
-    step: Value,
     has_run: Value,
 ) -> None:
     """``while (first = counter += step) < end``: run so many trips.
 
     An atomic step waits for all stores before it, so one for each trip would keep
-    short trips from overlapping.
+    short trips from overlapping.  ``counter``: where it is, the step, and whether no
+    other thread takes any.
     """
     b = inner.builder
     names = "take", "first", "run", "next", "end"
     take, begin, run, following, after = append_blocks(b, "trip", *names)
+    step = counter[1]
     trip, *places = (b.stack_words(1) for _ in range(1 + len(op.body.block.args)))
     b.branch(take)
     b.position_at_end(take)
-    first = b.atomic_rmw("add", counter, step, "monotonic")
+    first = _count_up(b, *counter)
     b.cbranch(b.icmp_signed("<", first, end), begin, after)
     b.position_at_end(begin)
     b.store(constant(1), has_run)
@@ -344,6 +349,19 @@ def _take_trips(
     b.store(next_, trip)
     b.cbranch(b.icmp_signed("<", next_, stop), run, take)
     b.position_at_end(after)
+
+
+def _count_up(b: Builder, counter: Value, step: Value, is_alone: Value) -> Value:
+    """What it was: one thread needs no atomic step."""
+    found = b.stack_words(1)
+    with b.if_else(is_alone) as (alone, together):
+        with alone:
+            old = b.load(counter, typ=I64, align=8)
+            b.store(b.add(old, step), counter, align=8)
+            b.store(old, found)
+        with together:
+            b.store(b.atomic_rmw("add", counter, step, "monotonic"), found)
+    return b.load(found, typ=I64)
 
 
 def _advance(b: Builder, places: Sequence[Value], extents: Sequence[Value]) -> None:

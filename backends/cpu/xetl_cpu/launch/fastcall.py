@@ -122,8 +122,8 @@ _SCALARS = {"i64": INT, "f64": FLOAT, "i1": BOOL}
 VARIABLES = len(DECIDING)
 
 MOST_SLOTS = 256
-MOST_ELEMENTS = 4096
-"""Up to so many elements a launch takes 1 us or 2: NumPy keeps Python's lock as well.
+MOST_ELEMENTS = 1 << 15
+"""Up to so many elements of all operations a launch takes some microseconds at most.
 To give it up and take it again takes 40 ns."""
 _FEWEST = 16
 """As many count for a program at least: it has other things to do."""
@@ -356,7 +356,7 @@ def _shared() -> Any:
     words[P_CALL_NONE] = address_of(ctypes.pythonapi.PyObject_CallNoArgs)
     words[P_CLEAR_ERROR] = address_of(ctypes.pythonapi.PyErr_Clear)
     words[P_VECTORCALL] = address_of(ctypes.pythonapi.PyObject_Vectorcall)
-    words[P_FIND] = address_of(ctypes.pythonapi.PyDict_GetItem)
+    words[P_FIND] = address_of(ctypes.pythonapi.PyDict_GetItemWithError)
     words[P_ENVIRON] = 0 if environ is None else id(environ)
     words[P_VARIABLES] = ctypes.addressof(_variables)
     words[P_CONFIG] = id(_settings)
