@@ -9,6 +9,8 @@ import pytest
 torch: Any = pytest.importorskip("torch")
 
 from xetl import ops  # noqa: E402
+from xetl.ops.losses.kernels import cross_entropy_rows  # noqa: E402
+from xetl.xetile import f32  # noqa: E402
 
 
 @pytest.mark.parametrize("rows", [1, 127, 128, 300])
@@ -62,3 +64,34 @@ def test_classes_out_of_range_of_images(
 
 def _close(found: Any, wanted: Any) -> None:
     torch.testing.assert_close(found, wanted, equal_nan=True)
+
+
+@pytest.mark.parametrize(("spreads", "loops"), [(False, 2), (True, 3)])
+def test_what_is_not_spread_is_one_element_of_a_row(spreads: bool, loops: int) -> None:
+    constants = {"SPREADS": spreads, "ACC": f32, "WIDTH": 1024}
+    types = "f32[M,N] i64[M] None f32[M] f32[M] i64 f32"
+    said: Any = cross_entropy_rows.explain(types, **constants, target="avx512")
+    (passes,) = [each.text for each in said.remarks if each.topic == "passes"]
+    assert f"{loops} times" in passes
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.25])
+@pytest.mark.parametrize("reduction", ["none", "sum", "mean"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_scores_that_are_infinite_or_nan(
+    smoothing: float, reduction: str, weighted: bool
+) -> None:
+    """NaN where a row counts that has one, infinity where its class has none."""
+    make = torch.Generator().manual_seed(0)
+    x = torch.randn(24, 19, generator=make)
+    target = torch.randint(4, 19, (24,), generator=make)
+    x[1], target[1] = float("nan"), -100
+    x[2, 3] = float("inf") if smoothing else -float("inf")
+    if reduction == "none":
+        x[3, 7] = float("nan")
+        x[4, 5], target[4] = -float("inf"), 5
+    options: dict[str, Any] = {"reduction": reduction, "label_smoothing": smoothing}
+    if weighted:
+        options["weight"] = torch.rand(19, generator=make)
+    wanted = torch.nn.functional.cross_entropy(x, target, **options)
+    _close(ops.cross_entropy(x, target, **options), wanted)

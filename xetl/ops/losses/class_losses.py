@@ -180,7 +180,8 @@ def class_loss(
         numbers: tuple[float, ...] = (ignore_index, label_smoothing)
         if down is None:
             views = (_classes_last, as_line, itself, chain(to_first, as_line), _second)
-            kernel, last = kernels.cross_entropy_rows, (False, acc, width_of(classes))
+            how = label_smoothing != 0, acc, width_of(classes)
+            kernel, last = kernels.cross_entropy_rows, how
             if is_log:
                 kernel, last = kernels.nll_rows, (acc, some)
             launch = Launch(kernel, views, (), (cdiv(m, some), 1, 1), last)

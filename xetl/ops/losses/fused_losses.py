@@ -166,7 +166,8 @@ class _Loss:
         product = multiply(x, Seen(self.weight).turned(), z, bias)
         views = (z.view, _at(part), itself, _at((0, part)), _at((1, part)))
         operands = (scores, self.labels, None, kept, kept)
-        return [product, self._of_rows(cross_entropy_rows, operands, views, part)]
+        how = operands, views, part, self.smoothing != 0
+        return [product, self._of_rows(cross_entropy_rows, *how)]
 
     def _slopes(
         self, part: slice, scores: Operand, slopes: Operand, ends: Operand
@@ -178,11 +179,16 @@ class _Loss:
         return [self._of_rows(cross_entropy_backward_rows, operands, views, part)]
 
     def _of_rows(
-        self, kernel: Kernel, operands: Operands, views: Sequence[View], part: slice
+        self,
+        kernel: Kernel,
+        operands: Operands,
+        views: Sequence[View],
+        part: slice,
+        how: bool = False,
     ) -> Step | None:
         count = part.stop - part.start
-        how = False, SUMS[self.x.dtype], width_of(self.weight.shape[0])
-        launch = Launch(kernel, views, (), (count, 1, 1), how)
+        last = how, SUMS[self.x.dtype], width_of(self.weight.shape[0])
+        launch = Launch(kernel, views, (), (count, 1, 1), last)
         return Step(launch, operands, (self.ignore, self.smoothing)) if count else None
 
     def _gradients(

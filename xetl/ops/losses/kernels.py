@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from xetl import xetile
 from xetl.ops.matrices import matrix, put, take
-from xetl.ops.rows.softmaxes import largest_of_columns
+from xetl.ops.rows.softmaxes import LOG2_E, largest_of_columns
 from xetl.xetile import Array, Vector, constexpr
 
 _AHEAD = 64
@@ -23,33 +23,44 @@ def cross_entropy_rows(
     weights: Array,
     ignore: int,
     smoothing: float,
-    IS_LOG: constexpr,
+    SPREADS: constexpr,
     ACC: constexpr,
     WIDTH: constexpr,
 ) -> None:
     """The loss of each row and what it counts in a mean.
 
     Args:
-        x: (m, n), scores, or their logarithms of probabilities.
+        x: (m, n), scores.
         labels: (m,), the class of each row.
         weight: (n,) of the classes, or None.
         losses: (m,).
         weights: (m,), 0 where the row is ignored.
         ignore: the class of rows that do not count.
         smoothing: the part of the target that is spread over all classes.
-        IS_LOG: whether x holds logarithms already.
+        SPREADS: whether smoothing is not 0.
         ACC: the dtype that is computed in.
         WIDTH: columns of a tile, n or more.
     """
     row = xetile.program_id(0)
     n = x.shape[1]
-    tile = xetile.init_tile(x, [row, 0], (1, WIDTH))
-    column = xetile.arange(WIDTH)[None, :]
-    v = xetile.load_tile(tile, padding=-xetile.inf).to(ACC)
-    if not IS_LOG:
-        v = v - v.max(1, keepdims=True)
-        v = v - xetile.log(xetile.exp(v).sum(1, keepdims=True))
     label = labels[row]
+    v = take(x, [row, 0], (1, WIDTH), ACC, -xetile.inf)
+    # As in `softmax_rows`.
+    largest = v.max(propagate_nan=False)
+    v = v - largest
+    total = xetile.log(xetile.exp2(v * LOG2_E).sum())
+    if not SPREADS:
+        loss = count = ACC(0)
+        if label != ignore and label >= 0 and label < n:
+            count = ACC(1) if weight is None else weight[label].to(ACC)
+            # Where nothing counts, infinity must not become NaN.
+            if count != 0:
+                loss = loss - count * (x[row, label].to(ACC) - largest - total)
+        losses[row] = loss.to(losses.dtype)
+        weights[row] = count
+        return
+    v = v - total
+    column = xetile.arange(WIDTH)[None, :]
     zeros = xetile.zeros((1, WIDTH), ACC)
     share = xetile.where(column == label, zeros + (1.0 - smoothing), zeros)
     share = xetile.where(column < n, share + smoothing / n, zeros)
@@ -249,7 +260,8 @@ def cross_entropy_backward_rows(
         share = share * take(weight, [0], (WIDTH,), ACC)[None, :]
     d = -share
     if not IS_LOG:
-        e = xetile.exp(v - v.max(1, keepdims=True))
+        largest = v.max(1, keepdims=True, propagate_nan=False)
+        e = xetile.exp2((v - largest) * LOG2_E)
         d = d + e * (share.sum(1, keepdims=True) / e.sum(1, keepdims=True))
     d = d * (grad[min(row, grad.shape[0] - 1)] / total[0])
     if label == ignore:

@@ -37,7 +37,7 @@ from xetl.ops.matrices import matrix, put, take
 from xetl.runtime.kernel import Kernel
 from xetl.xetile import Array, Vector, constexpr
 
-_LOG2_E = 1.4426950408889634
+LOG2_E = 1.4426950408889634
 
 
 @xetile.kernel
@@ -65,7 +65,7 @@ def softmax_rows(
     v = take(source, first, (ROWS, WIDTH), ACC, 0.0 if IS_FULL else -xetile.inf, MAP)
     # An element that is NaN shows in the sum, so the largest need not be NaN.
     largest = v.max(1, keepdims=True, propagate_nan=False)
-    e = xetile.exp2((v - largest) * _LOG2_E)
+    e = xetile.exp2((v - largest) * LOG2_E)
     y = e * (1.0 / e.sum(1, keepdims=True))
     put(y, to, first, MAP)
 
@@ -89,7 +89,7 @@ def softmax_folded_rows(
         # As in `softmax_rows`.
         largest = v.max(0, keepdims=True, propagate_nan=False)
         largest = largest.max(1, keepdims=True, propagate_nan=False)
-        e = xetile.exp2((v - largest) * _LOG2_E)
+        e = xetile.exp2((v - largest) * LOG2_E)
         y = e * (1.0 / e.sum(0, keepdims=True).sum(1, keepdims=True))
         put(y, out, first, MAP)
 
@@ -99,8 +99,9 @@ def log_softmax_rows(x: Array, out: Array, ACC: constexpr, WIDTH: constexpr) -> 
     """``out = x - max(x) - log(sum(exp(x - max(x))))`` in each row."""
     row, number = xetile.program_id(0), xetile.program_id(1)
     v = take(matrix(x, number), [row, 0], (1, WIDTH), ACC, -xetile.inf)
-    v = v - v.max(1, keepdims=True)
-    y = v - xetile.log(xetile.exp(v).sum(1, keepdims=True))
+    # As in `softmax_rows`.
+    v = v - v.max(1, keepdims=True, propagate_nan=False)
+    y = v - xetile.log(xetile.exp2(v * LOG2_E).sum(1, keepdims=True))
     put(y, matrix(out, number), [row, 0])
 
 
