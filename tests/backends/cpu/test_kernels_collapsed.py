@@ -54,3 +54,17 @@ def test_rows_of_matrices_that_differ() -> None:
     for grid in ((3, 3), (2, 4), (1, 4), (3, 1)):
         agree(mixed, grid, x, y, z, R=8, C=64)
     same(launch(mixed, (3, 4), x, x, x, R=8, C=64)[0], x * x + x)
+
+
+@xetile.kernel
+def shifted(X, B: constexpr):
+    before, behind = X[:-1, :], X[1:, :]
+    at = [xetile.program_id(0) * B, xetile.program_id(1) * B]
+    x = xetile.load_tile(xetile.init_tile(before, at, (B, B)))
+    xetile.store_tile(x + 1.0, xetile.init_tile(behind, at, (B, B)))
+
+
+def test_a_tile_is_loaded_before_it_is_stored_elsewhere_in_its_matrix() -> None:
+    x = small_integers(np.random.default_rng(0), 64, 64)
+    expected = np.concatenate([x[:1], x[:-1] + 1])
+    same(launch(shifted, (1, 1), x, B=64)[0], expected)

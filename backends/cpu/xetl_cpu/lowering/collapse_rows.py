@@ -23,7 +23,8 @@ Programs that are so many and keep all values in registers are marked: ``grow-ti
 lets their rows be as long as memory likes.
 
 Before: ``grow-tiles``.  Left alone: programs that do anything else than computing each
-element of one tile from the same elements of others.
+element of one tile from the same elements of others; and those that store to a matrix
+which another view of it is loaded from: a tile is loaded as a whole.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ from xetl.ir.builder import Builder, Pass
 from xetl.transforms.diagnostics import remark
 from xetl_cpu.lowering.place_values import stays_in_registers
 from xetl_cpu.lowering.slices import is_elementwise, shape_of, starts_of
-from xetl_cpu.lowering.tiles import tile_like
+from xetl_cpu.lowering.tiles import may_alias, tile_like, tile_root
 from xetl_cpu.targets import find_target
 
 LINES = "xetl.lines"
@@ -80,7 +81,7 @@ def _numbers(loop: scf.ParallelOp) -> list[BlockArgument] | None:
     body = loop.body.block
     inits = operations_in(loop, InitTileOp)
     stores = operations_in(loop, StoreTileOp)
-    if len(stores) != 1:
+    if len(stores) != 1 or not all(_is_apart(init, stores[0]) for init in inits):
         return None
     shape = tuple(shape_of(stores[0].value.type))
     found: dict[SSAValue, tuple[BlockArgument, int]] = {}
@@ -105,6 +106,13 @@ def _numbers(loop: scf.ParallelOp) -> list[BlockArgument] | None:
 
 def _values(indices: Sequence[Index]) -> list[SSAValue]:
     return [each for each in indices if isinstance(each, SSAValue)]
+
+
+def _is_apart(init: InitTileOp, store: StoreTileOp) -> bool:
+    """Whether a store leaves a tile as it was, but for the elements that it stores."""
+    to = store.tile.owner
+    is_same = isinstance(to, InitTileOp) and to.source is init.source
+    return is_same or not may_alias(tile_root(init.result), tile_root(store.tile))
 
 
 def _lies_by_rows(init: InitTileOp, loop: scf.ParallelOp) -> bool:

@@ -24,7 +24,7 @@
 // CHECK:         init_tile %X[%{{.*}}, %{{.*}}], [%[[ROWS]], %[[COLUMNS]]], [%[[S]], 1]
 // CHECK:         init_tile %Y[%{{.*}}, %{{.*}}], [{{.*}}], [%[[T]], 1]
 // CHECK:       } {xetl.lines}
-func.func @add(%gm: index, %gn: index, %m: index, %n: index, %s: index, %t: index, %a: f32, %X: memref<?x?xf32, strided<[?, 1]>>, %Y: memref<?x?xf32, strided<[?, 1]>>) {
+func.func @add(%gm: index, %gn: index, %m: index, %n: index, %s: index, %t: index, %a: f32, %X: memref<?x?xf32, strided<[?, 1]>>, %Y: memref<?x?xf32, strided<[?, 1]>>) attributes {xetile.alias_groups = array<i64: -1, -1, -1, -1, -1, -1, -1, -1, -1>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c8 = arith.constant 8 : index
@@ -47,7 +47,7 @@ func.func @add(%gm: index, %gn: index, %m: index, %n: index, %s: index, %t: inde
 // CHECK-LABEL: @squares_of_powers
 // CHECK:       arith.select {{.*}}, %gn
 // CHECK-NOT:   xetl.lines
-func.func @squares_of_powers(%gm: index, %gn: index, %m: index, %n: index, %X: memref<?x?xf32, strided<[?, 1]>>) {
+func.func @squares_of_powers(%gm: index, %gn: index, %m: index, %n: index, %X: memref<?x?xf32, strided<[?, 1]>>) attributes {xetile.alias_groups = array<i64: -1, -1, -1, -1, -1>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c64 = arith.constant 64 : index
@@ -67,7 +67,7 @@ func.func @squares_of_powers(%gm: index, %gn: index, %m: index, %n: index, %X: m
 // A bias is another one in each column: rows stay rows.
 // CHECK-LABEL: @bias
 // CHECK-NOT:   arith.select
-func.func @bias(%gm: index, %gn: index, %m: index, %n: index, %X: memref<?x?xf32, strided<[?, 1]>>, %B: memref<?x?xf32, strided<[?, 1]>>) {
+func.func @bias(%gm: index, %gn: index, %m: index, %n: index, %X: memref<?x?xf32, strided<[?, 1]>>, %B: memref<?x?xf32, strided<[?, 1]>>) attributes {xetile.alias_groups = array<i64: -1, -1, -1, -1, -1, -1>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c64 = arith.constant 64 : index
