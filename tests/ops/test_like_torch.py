@@ -14,6 +14,7 @@ torch: Any = pytest.importorskip("torch")
 from tests.ops.function_cases import CASES, Case  # noqa: E402
 from xetl import ops  # noqa: E402
 from xetl.errors import LaunchError  # noqa: E402
+from xetl.ops.calling.declarations import Context  # noqa: E402
 
 BOUNDS = {torch.float64: 1e-12, torch.float32: 1e-5, torch.bfloat16: 2.0**-6}
 each_case = pytest.mark.parametrize("case", CASES, ids=str)
@@ -355,6 +356,17 @@ def test_a_step_of_a_graph_bears_the_name_of_its_function() -> None:
     x = torch.ones(2, 3, requires_grad=True)
     assert ops.softmax(x, 1).grad_fn.name() == "softmaxBackward"
     assert ops.relu(x).grad_fn.name() == "reluBackward"
+
+
+def test_nodes_are_what_derivatives_are_computed_from() -> None:
+    """No object is made beside the node; it has tensors only where torch saves them."""
+    x = torch.randn(5, 9, requires_grad=True)
+    node = ops.softmax(x, 1).grad_fn
+    assert isinstance(node, Context)
+    assert (node["dim"], node.dtype_of("input")) == (1, torch.float32)
+    assert (node.shape_of("input"), node.needs("input")) == ((5, 9), True)
+    torch.testing.assert_close(node.saved[0], torch.softmax(x, 1))
+    assert not any(isinstance(each, torch.Tensor) for each in vars(node).values())
 
 
 def test_a_tensor_that_outlives_its_transform() -> None:

@@ -49,6 +49,9 @@ _KEYS_BACKWARD = (16, 64, 128)
 
 _CAUSAL_KEYS_BACKWARD = (16, 64)
 
+_ALL = -1, -1
+"""The window that every query sees."""
+
 
 def _completed(values: list[Any]) -> None:
     """``(q, k, v, causal, scale, out)`` was how it could be called; draws a seed."""
@@ -78,31 +81,34 @@ def window_of(name: str, window: Any, *, is_causal: bool) -> tuple[Any, Any]:
 
 def _backward(context: Context, grad: Any) -> Mapping[str, Any]:
     q, k, v, mask, seed, out = context.saved
-    options = context.options
-    scale = options["scale"]
-    scale = 1 / sqrt(q.shape[-1]) if scale is None else scale
-    groups = q.shape[-3] // k.shape[-3] if options["enable_gqa"] else 1
-    wide = [x.repeat_interleave(groups, -3) if groups > 1 else x for x in (k, v)]
-    batch, inputs = out.shape[:-2], (q, *wide)
-    is_repeated = [x.shape[:-2] != batch for x in inputs]
-    pairs = zip(inputs, is_repeated)
-    whole = (x.expand(*batch, *x.shape[-2:]) if is_ else x for x, is_ in pairs)
+    dropped, is_causal, scale, is_grouped, window = context.values[4:9]
+    groups = q.shape[-3] // k.shape[-3] if is_grouped else 1
+    inputs = [
+        q,
+        *(x.repeat_interleave(groups, -3) if groups > 1 else x for x in (k, v)),
+    ]
+    batch = out.shape[:-2]
+    repeated = [i for i, x in enumerate(inputs) if x.shape[:-2] != batch]
+    whole = [*inputs]
+    for i in repeated:
+        whole[i] = whole[i].expand(*batch, *whole[i].shape[-2:])
     dense = [x.contiguous() for x in (grad, *whole, out)]
     if mask is not None:
         s, t = q.shape[-2], k.shape[-2]
         mask = mask.expand(*(batch if mask.ndim > 2 else ()), s, t)
         mask = mask.reshape(-1, s, t) if mask.ndim > 2 else mask.contiguous()
-    window, causal = options["window_size"], options["is_causal"]
-    left, right = window_of(_NAME, window, is_causal=causal)
-    sides = [-1 if size is None else size for size in (left, right)]
-    drawn = seed if options["dropout_p"] else None
-    numbers = (sides, scale, options["dropout_p"])
-    given: Any = (*dense, mask, drawn, None, None, *numbers)
-    found: list[Any] = [*attention_gradients(*given)]
-    for i, x in enumerate(inputs):
-        found[i] = found[i].sum_to_size(x.shape) if is_repeated[i] else found[i]
-        if i and groups > 1:
-            found[i] = found[i].unflatten(-3, (-1, groups)).sum(-3)
+    sides = _ALL
+    if is_causal or window != _ALL:
+        ends = window_of(_NAME, window, is_causal=is_causal)
+        sides = tuple(-1 if size is None else size for size in ends)
+    drawn = seed if dropped else None
+    scale = 1 / sqrt(q.shape[-1]) if scale is None else scale
+    given: Any = (*dense, mask, drawn, None, None, sides, scale, dropped)
+    found = [*attention_gradients(*given)]
+    for i in repeated:
+        found[i] = found[i].sum_to_size(inputs[i].shape)
+    if groups > 1:
+        found[1:] = (x.unflatten(-3, (-1, groups)).sum(-3) for x in found[1:])
     return dict(zip(("query", "key", "value"), found))
 
 
@@ -167,7 +173,7 @@ def scaled_dot_product_attention(
     is_causal: bool = False,
     scale: float | None = None,
     enable_gqa: bool = False,
-    window_size: Dims = (-1, -1),
+    window_size: Dims = _ALL,
     seed: ArrayLike | None = None,
     *,
     out: ArrayLike = None,

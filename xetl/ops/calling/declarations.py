@@ -158,52 +158,47 @@ def _misses(step: Step, place: Operand) -> bool:
 
 
 class Context:
-    """What a derivative is computed from.
+    """What a derivative is computed from; a part of the node of torch's graph.
 
     Attributes:
-        saved: the inputs and results that the declaration names.
+        declared: the function.
+        places: of the arrays among the inputs of the node.
+        saved: the inputs and results that the declaration names; unpacked each time.
+        values: all arguments; of arrays that are not saved (dtype, shape).
+        needs_input_grad: of the inputs of the node.
     """
 
-    __slots__ = ("_declared", "_node", "_places", "saved")
-
-    def __init__(self, declared: Any, node: Any, places: Mapping[str, int]) -> None:
-        """Take what torch has kept.
-
-        Args:
-            node: its ``values`` are all arguments; of arrays that are not saved (dtype,
-                shape).
-            places: of the arrays among the inputs of the node.
-        """
-        self.saved: tuple[Any, ...] = node.saved_tensors
-        self._declared, self._node, self._places = declared, node, places
+    declared: Any
+    places: Mapping[str, int]
+    saved: tuple[Any, ...]
+    values: Sequence[Any]
+    needs_input_grad: Sequence[bool]
 
     @property
     def options(self) -> Mapping[str, Any]:
         """The other arguments by name."""
-        return dict(zip(self._declared.names, self._node.values))
+        return dict(zip(self.declared.names, self.values))
 
     def __getitem__(self, name: str) -> Any:
         """One of them."""
-        return self._node.values[self._declared.places[name]]
+        return self.values[self.declared.places[name]]
 
     def needs(self, name: str) -> bool:
         """Whether the derivative by an array is wanted."""
-        return self._node.needs_input_grad[self._places[name]]
+        return self.needs_input_grad[self.places[name]]
 
     def dtype_of(self, name: str) -> Any:
         """That of an array, as torch names it."""
-        return self._kind_of(name)[0]
+        known = self.values[self.declared.places[name]]
+        return self._saved(name).dtype if known is None else known[0]
 
     def shape_of(self, name: str) -> Any:
         """That of an array."""
-        return self._kind_of(name)[1]
+        known = self.values[self.declared.places[name]]
+        return self._saved(name).shape if known is None else known[1]
 
-    def _kind_of(self, name: str) -> tuple[Any, Any]:
-        saves = self._declared.saves
-        if name not in saves:
-            return self[name]
-        x = self.saved[saves.index(name)]
-        return x.dtype, x.shape
+    def _saved(self, name: str) -> Any:
+        return self.saved[self.declared.saves.index(name)]
 
 
 Backward: TypeAlias = Callable[..., Mapping[str, Any]]

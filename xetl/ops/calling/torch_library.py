@@ -276,6 +276,8 @@ def recorder_of(declared: Function) -> Any:
     No transform may be on: only then is torch's own `apply`, written in Python, needed.
     """
     kept, is_single = picker(_places_among_arrays(declared)), declared.results == 1
+    names = declared.array_names
+    rule = declared.backward
 
     def forward(ctx: Any, call: Any, *arrays: Any) -> Any:
         below, args, kwargs, ctx.values = call
@@ -287,24 +289,34 @@ def recorder_of(declared: Function) -> Any:
         ctx.to_save = kept(every)
         return found
 
-    inputs = {name: i for i, name in enumerate(declared.array_names, 1)}
-    is_alone = len(inputs) == 1
     # Of our functions only the first result has derivatives: no zeros for the others.
     is_first = not is_single and declared.namespace == "xetl"
 
     def backward(ctx: Any, *gradients: Any) -> Any:
         if is_first and gradients[0] is None:
-            return (None,) * (1 + len(inputs))
-        found = _differentiate(declared, ctx, inputs, gradients)
-        if is_alone:
+            return (None,) * (1 + len(names))
+        if rule is None:
+            raise _no_derivative(declared.name, ctx.options)
+        found = rule(ctx, *gradients)
+        if len(found) < len(names):
+            _check_all_found(ctx, found)
+        if len(names) == 1:
             return None, *found.values()
-        needed = ctx.needs_input_grad
-        wanted = [found.get(name) if needed[i] else None for name, i in inputs.items()]
+        _, *needed = ctx.needs_input_grad
+        wanted = [found.get(name) if is_ else None for name, is_ in zip(names, needed)]
         return None, *wanted
 
     methods = {"forward": staticmethod(forward), "backward": staticmethod(backward)}
     made: Any = type(declared.name, (torch.autograd.Function,), methods)
-    made._backward_cls.apply = backward
+    parts = {
+        "_forward_cls": made,
+        "apply": backward,
+        "declared": declared,
+        "places": {name: i for i, name in enumerate(names, 1)},
+        "saved": torch._C._FunctionBase.saved_tensors,
+    }
+    bases = Context, torch.autograd.function.BackwardCFunction
+    made._backward_cls = type(f"{declared.name}Backward", bases, parts)
     return torch._C._FunctionBase.__dict__["apply"].__get__(None, made)
 
 
@@ -330,9 +342,15 @@ class _Transformed(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
         """The derivatives by all arguments."""
-        declared = ctx.declared
-        places = {declared.names[i]: i + 2 for i in declared.arrays}
-        found = _differentiate(declared, ctx, places, gradients)
+        declared, context = ctx.declared, Context()
+        context.declared, context.values = declared, ctx.values
+        context.places = {declared.names[i]: i + 2 for i in declared.arrays}
+        context.saved = ctx.saved_tensors
+        context.needs_input_grad = ctx.needs_input_grad
+        if declared.backward is None:
+            raise _no_derivative(declared.name, context.options)
+        found = declared.backward(context, *gradients)
+        _check_all_found(context, found)
         needed = zip(declared.names, ctx.needs_input_grad[2:])
         return None, None, *(found.get(name) if is_ else None for name, is_ in needed)
 
@@ -423,24 +441,12 @@ def _places_among_arrays(declared: Function) -> list[int]:
     ]
 
 
-def _differentiate(
-    declared: Function, ctx: Any, places: Mapping[str, int], gradients: Sequence[Any]
-) -> Mapping[str, Any]:
-    """The derivatives by name; ``places``: of the arrays among the inputs.
-
-    Raises:
-        LaunchError: the function has none, or none by an argument that needs one.
-    """
-    context = Context(declared, ctx, places)
-    if declared.backward is None:
-        raise _no_derivative(declared.name, context.options)
-    found = declared.backward(context, *gradients)
-    if len(found) < len(declared.arrays):
-        for name in places:
-            if name not in found and context.needs(name):
-                problem = f"`{name}` of `{declared.name}` cannot be differentiated"
-                raise LaunchError(problem, "X0838", f"pass `{name}.detach()`")
-    return found
+def _check_all_found(context: Context, found: Mapping[str, Any]) -> None:
+    """Refuse to go on without a derivative that is needed."""
+    for name in context.places:
+        if name not in found and context.needs(name):
+            problem = f"`{name}` of `{context.declared.name}` cannot be differentiated"
+            raise LaunchError(problem, "X0838", f"pass `{name}.detach()`")
 
 
 def _no_derivative(name: str, options: Mapping[str, Any]) -> LaunchError:

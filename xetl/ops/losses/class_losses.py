@@ -141,7 +141,7 @@ def check_classes(
 
 def _loss_backward(context: Context, grad: Any, _: Any) -> Mapping[str, Any]:
     x, target, weight, total = context.saved
-    _, _, _, ignore, _, smoothing, is_log = context.options.values()
+    ignore, _, smoothing, is_log = context.values[3:7]
     found = class_loss_backward(
         grad, x, target, weight, total, ignore, smoothing, is_log
     )

@@ -235,10 +235,9 @@ def softmax_backward(
 
 def _backward(is_log: bool) -> Any:
     def backward(context: Context, grad: Any) -> Mapping[str, Any]:
-        y, dim = context.saved[0], context["dim"]
-        return {
-            "input": softmax_backward(grad, y, dim, is_log, context.dtype_of("input"))
-        }
+        (dtype, _), dim, *_ = context.values
+        found = softmax_backward(grad, context.saved[0], dim, is_log, dtype)
+        return {"input": found}
 
     return backward
 
