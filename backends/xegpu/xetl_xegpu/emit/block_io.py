@@ -22,10 +22,10 @@ from itertools import product
 from xdsl.ir import SSAValue
 
 from xetl.codegen.types import I1, I32, I64, Type, Value, ll, llvm_type
+from xetl.devices import Access
 from xetl.dialects.base import element_type
 from xetl_xegpu import simt
 from xetl_xegpu.emit import builtins, payloads
-from xetl_xegpu.emit.builtins import Builtin
 from xetl_xegpu.emit.emitter import GLOBAL, LINE, KernelEmitter, Table, together
 from xetl_xegpu.emit.memory import always, pointer_for_call
 from xetl_xegpu.emit.workgroup import allowed, shuffle
@@ -196,10 +196,10 @@ def _surface(em: KernelEmitter, op: BlockOp, kind: Kind) -> list[Value]:
     return [pointer, width, height, pitch, place, *step]
 
 
-def _send(
-    em: KernelEmitter, op: BlockOp, message: Builtin, operands: list[Value]
-) -> None:
+def _send(em: KernelEmitter, op: BlockOp, access: Access, *memory: Value) -> None:
     """Move the block by a message, or by ours where there is none, or none may be."""
+    operands = [*_surface(em, op, "store" if access == "store" else "load"), *memory]
+    message = builtins.block_message(em.device, access, op.shape)
     if op.by_lanes is not None:
         message = builtins.by_lanes(message, has_step=op.step is not None)
     elif em.device.emulated:
@@ -229,8 +229,7 @@ def _load(em: KernelEmitter, op: simt.BlockLoadOp) -> None:
     b, shape = em.builder, op.shape
     item = ll.IntType(shape.item_bits)
     memory = em.private_array(item, shape.items)
-    surface = _surface(em, op, "load")
-    _send(em, op, builtins.block_message(em.device, "load", shape), [*surface, memory])
+    _send(em, op, "load", memory)
     for number, piece in enumerate(op.pieces):
         at = memory
         if number:
@@ -271,8 +270,7 @@ def _store(em: KernelEmitter, op: simt.BlockStoreOp) -> None:
     if moved is not value.type:
         value = em.builder.bitcast(value, moved)
     em.builder.store(value, memory, align=align)
-    message = builtins.block_message(em.device, "store", shape)
-    _send(em, op, message, [*_surface(em, op, "store"), memory])
+    _send(em, op, "store", memory)
 
 
 _WORD = 32
@@ -292,8 +290,7 @@ def _prefetch(em: KernelEmitter, op: simt.BlockPrefetchOp) -> None:
     if payloads.shares_payload(em, op):
         payloads.prefetch(em, op)
     elif op.by_lanes is None:  # it is a hint
-        message = builtins.block_message(em.device, "prefetch", op.shape)
-        _send(em, op, message, _surface(em, op, "load"))
+        _send(em, op, "prefetch")
 
 
 def _dpas(em: KernelEmitter, op: simt.DpasOp) -> None:

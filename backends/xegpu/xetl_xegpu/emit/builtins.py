@@ -293,7 +293,8 @@ def matrix_mad(device: Device, a: str, b: str, acc: str, rows: int) -> Builtin:
             f"`{device.name}` has no product of {rows} rows of {a} by {b} in {acc}"
         )
     depth = unit.depth_bits // _BITS[a]
-    items = max(1, rows * depth * _BITS[a] // (SUBGROUP_SIZE * _item_bits(a)))
+    item_bits = 32 if a == "tf32" else 16
+    items = max(1, rows * depth * _BITS[a] // (SUBGROUP_SIZE * item_bits))
     sums = _vector(_SUMS[acc], rows)
     parameters = (_vector(_OPERANDS[a][0], items), _OPERANDS[b][1] + "8", sums)
     name = f"intel_sub_group_{a}_{b}_matrix_mad_k{depth}"
@@ -312,10 +313,6 @@ def lane_product(element: str, rows: int) -> Builtin:
     product = Product(element, element, element, rows, SUBGROUP_SIZE)
     parameters = (sums, half, half, sums)
     return _known(Builtin(name, sums, parameters, product=product, is_ours=True))
-
-
-def _item_bits(element: str) -> int:
-    return 32 if element == "tf32" else 16
 
 
 def _vector(scalar: str, count: int) -> str:

@@ -91,9 +91,10 @@ def _branch(
             if owner == side:
                 given += values
                 continue
-            zeros = [_zero(value) for value in values]
-            given += [zero.result for zero in zeros]
-            fillers += zeros
+            for type_ in [value.type for value in values]:
+                zero = arith.ConstantOp(make_splat(0, type_), type_)
+                given.append(zero.result)
+                fillers.append(zero)
         whole.append([*part, *fillers, scf.YieldOp(*given)])
     return _if(op, types, *whole)
 
@@ -103,13 +104,8 @@ def _if(
 ) -> scf.IfOp:
     """A branch on the same condition; without results it may have one side."""
     is_needed = len(types) > 0 or len(otherwise) > 1
-    other = Region(Block(otherwise)) if is_needed else None
-    region = Region(Block(then))
-    return scf.IfOp(op.condition, types, region, other, location=op.location)
-
-
-def _zero(value: SSAValue) -> arith.ConstantOp:
-    return arith.ConstantOp(make_splat(0, value.type), value.type)
+    regions = Region(Block(then)), Region(Block(otherwise)) if is_needed else None
+    return scf.IfOp(op.condition, types, *regions, location=op.location)
 
 
 def _replace_behind(made: scf.IfOp, values: Sequence[SSAValue]) -> None:

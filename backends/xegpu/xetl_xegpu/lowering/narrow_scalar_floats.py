@@ -19,15 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import cast
 
-from xdsl.dialects.builtin import (
-    ArrayAttr,
-    Float64Type,
-    FloatAttr,
-    FunctionType,
-    ModuleOp,
-    StringAttr,
-    f32,
-)
+from xdsl.dialects import builtin
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
@@ -50,7 +42,7 @@ class NarrowScalarFloatsPass(Pass):
 
     device: str = "opencl_fp32"
 
-    def rewrite(self, op: ModuleOp) -> None:
+    def rewrite(self, op: builtin.ModuleOp) -> None:
         """Rewrite ``op`` in place.
 
         Raises:
@@ -76,7 +68,8 @@ def _check(function: gpu.FuncOp | func.FuncOp, device: str) -> None:
             raise _refusal(what, device, function, function)
     for op in function.walk():
         wide = any(_has_wide_elements(each.type) for each in op.results)
-        if wide or (isinstance(op, arith.BitcastOp) and _is_wide(op)):
+        values = (*op.operands, *op.results) if isinstance(op, arith.BitcastOp) else ()
+        if wide or any(_is_number(each.type) for each in values):
             what = f"{DiagnosticEmitter(function).name(op)} makes a value of f64"
             raise _refusal(what, device, function, op)
 
@@ -88,15 +81,14 @@ def _has_wide_elements(type_: Attribute) -> bool:
 
 
 def _is_number(type_: Attribute) -> bool:
-    return isinstance(type_, Float64Type)
+    return isinstance(type_, builtin.Float64Type)
 
 
-def _is_wide(op: arith.BitcastOp) -> bool:
-    return _is_number(op.source.type) or _is_number(op.result.type)
+_Names = builtin.ArrayAttr[builtin.StringAttr]
 
 
 def _argument_name(function: Operation, number: int) -> str:
-    names = cast("ArrayAttr[StringAttr] | None", function.attributes.get(ARG_NAMES))
+    names = cast("_Names | None", function.attributes.get(ARG_NAMES))
     found = [] if names is None else [each.data for each in names]
     return found[number] if number < len(found) else f"argument {number}"
 
@@ -119,15 +111,19 @@ def _narrow(function: gpu.FuncOp | func.FuncOp) -> bool:
     """Make all numbers of a function f32; whether there was one."""
     found = [value for value in _values(function) if _is_number(value.type)]
     for value in found:
-        Rewriter.replace_value_with_new_type(value, f32)
+        Rewriter.replace_value_with_new_type(value, builtin.f32)
     for op in list(function.walk()):
         if isinstance(op, arith.ConstantOp):
-            _narrow_constant(op)
-        elif isinstance(op, arith.ExtfOp | arith.TruncfOp):
-            _drop_cast(op)
+            value = splat_value(op.value)
+            if op.result.type == builtin.f32 and value is not None:
+                op.value = builtin.FloatAttr(_rounded(value), builtin.f32)
+        elif isinstance(op, arith.ExtfOp | arith.TruncfOp) and (
+            op.source.type == op.result.type  # it has become none
+        ):
+            Rewriter.replace_op(op, [], [op.source])
     old = function.function_type
     types = [[*map(_narrowed, each)] for each in (old.inputs, old.outputs)]
-    function.function_type = FunctionType.from_lists(*types)
+    function.function_type = builtin.FunctionType.from_lists(*types)
     return bool(found)
 
 
@@ -140,13 +136,7 @@ def _values(function: Operation) -> Iterator[SSAValue]:
 
 
 def _narrowed(type_: Attribute) -> Attribute:
-    return f32 if _is_number(type_) else type_
-
-
-def _narrow_constant(op: arith.ConstantOp) -> None:
-    value = splat_value(op.value)
-    if op.result.type == f32 and value is not None:
-        op.value = FloatAttr(_rounded(value), f32)
+    return builtin.f32 if _is_number(type_) else type_
 
 
 def _rounded(value: float) -> float:
@@ -155,9 +145,3 @@ def _rounded(value: float) -> float:
         return value
     most = _LARGEST if abs(value) < _ROUNDS_TO_INFINITY else math.inf
     return math.copysign(most, value)
-
-
-def _drop_cast(op: arith.ExtfOp | arith.TruncfOp) -> None:
-    """A cast between f32 and f64 has become none."""
-    if op.source.type == op.result.type:
-        Rewriter.replace_op(op, [], [op.source])

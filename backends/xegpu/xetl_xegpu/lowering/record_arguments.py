@@ -19,18 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import cast
 
-from xdsl.dialects.builtin import (
-    DYNAMIC_INDEX,
-    ArrayAttr,
-    DenseArrayBase,
-    IndexType,
-    IntegerType,
-    MemRefType,
-    ModuleOp,
-    StridedLayoutAttr,
-    StringAttr,
-    i64,
-)
+from xdsl.dialects import builtin
 from xdsl.ir import Attribute, SSAValue
 
 from xetl.analysis.memory import Root, roots_of, stored_arguments
@@ -57,20 +46,23 @@ and columns."""
 class RecordArgumentsPass(Pass):
     """See the module docstring."""
 
-    def rewrite(self, op: ModuleOp) -> None:
+    def rewrite(self, op: builtin.ModuleOp) -> None:
         """Give ``op`` the attributes; the kernel it holds stays as it is."""
         for kernel in op.walk():
             if isinstance(kernel, gpu.FuncOp):
                 types = kernel.function_type.inputs.data
                 op.attributes[STORED] = _dense(stored_arguments(kernel))
                 op.attributes[LOADED] = _dense(_loaded_arguments(kernel))
-                op.attributes[ARGUMENTS] = ArrayAttr(map(_described, types))
+                op.attributes[ARGUMENTS] = builtin.ArrayAttr(map(_described, types))
                 return
 
 
-def recorded_arguments(module: ModuleOp) -> list[Described]:
+_Table = builtin.ArrayAttr[builtin.ArrayAttr[Attribute]]
+
+
+def recorded_arguments(module: builtin.ModuleOp) -> list[Described]:
     """What the pass left: JSON knows it, too."""
-    found = cast("ArrayAttr[ArrayAttr[Attribute]]", module.attributes[ARGUMENTS])
+    found = cast("_Table", module.attributes[ARGUMENTS])
     return [_read(*each.data) for each in found]
 
 
@@ -96,15 +88,17 @@ _NO_LOADS = (StoreTileOp, PrefetchTileOp, memref.DimOp, scf.YieldOp)
 def _described(type_: Attribute) -> Attribute:
     if is_memref(type_):
         return _array(type_)
-    is_integer = isinstance(type_, IntegerType | IndexType)
+    is_integer = isinstance(type_, builtin.IntegerType | builtin.IndexType)
     return _entry("i64" if is_integer else str(type_))
 
 
-def _array(type_: MemRefType[Attribute]) -> Attribute:
+def _array(type_: builtin.MemRefType[Attribute]) -> Attribute:
     shape, strides = type_.get_shape(), strides_of(type_) or []
-    open_sizes = [dim for dim, size in enumerate(shape) if size == DYNAMIC_INDEX]
+    open_sizes = [
+        dim for dim, size in enumerate(shape) if size == builtin.DYNAMIC_INDEX
+    ]
     open_strides: list[int] = []
-    if isinstance(type_.layout, StridedLayoutAttr):
+    if isinstance(type_.layout, builtin.StridedLayoutAttr):
         open_strides = [dim for dim, step in enumerate(strides) if step is None]
     return _entry("array", open_sizes, open_strides, _matrix(strides))
 
@@ -124,14 +118,14 @@ def _entry(
     matrix: Sequence[int] = (),
 ) -> Attribute:
     dimensions = map(_dense, (sizes, strides, matrix))
-    return ArrayAttr([StringAttr(kind), *dimensions])
+    return builtin.ArrayAttr([builtin.StringAttr(kind), *dimensions])
 
 
 def _read(kind: Attribute, *rest: Attribute) -> Described:
-    assert isinstance(kind, StringAttr)
+    assert isinstance(kind, builtin.StringAttr)
     sizes, strides, matrix = (list(ints_of(each)) for each in rest)
     return kind.data, sizes, strides, matrix
 
 
 def _dense(numbers: Iterable[int]) -> Attribute:
-    return DenseArrayBase.from_list(i64, list(numbers))
+    return builtin.DenseArrayBase.from_list(builtin.i64, list(numbers))

@@ -121,7 +121,7 @@ def _alternate(block: Block) -> bool:
     """Whether the halves of a block take turns, with none inside of what is between."""
     arrived = False
     for op in block.ops:
-        if isinstance(op, simt.BarrierArriveOp | simt.BarrierWaitOp):
+        if _is_half(op):
             if arrived == isinstance(op, simt.BarrierArriveOp):
                 return False
             arrived = not arrived

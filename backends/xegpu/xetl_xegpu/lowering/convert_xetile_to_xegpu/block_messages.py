@@ -13,7 +13,7 @@ from xetl.devices import Access
 from xetl.dialects.base import Index, vector_type
 from xetl.dialects.upstream import arith, vector
 from xetl_xegpu import dialect as xegpu
-from xetl_xegpu.lowering.convert_xetile_to_xegpu import surfaces, views
+from xetl_xegpu.lowering.convert_xetile_to_xegpu import lines, surfaces, views
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.conversion import Converter
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import (
     LANES,
@@ -26,16 +26,6 @@ from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import (
     cut_rows,
     grid_of,
     vector_of,
-)
-from xetl_xegpu.lowering.convert_xetile_to_xegpu.lines import (
-    Hints,
-    Line,
-    element_line,
-    from_memory,
-    line_access,
-    rows_of,
-    store_line,
-    to_memory,
 )
 
 _DEPTH_BYTES = 32
@@ -61,7 +51,7 @@ class Move(NamedTuple):
     tile: Tile
     surface: surfaces.Surface
     grid: Grid
-    hints: Hints
+    hints: lines.Hints
 
     @property
     def bits(self) -> int:
@@ -110,7 +100,9 @@ def load_fragments(c: Converter, move: Move) -> list[SSAValue]:
         for group, one in _loaded_side_by_side(c, move, span):
             _cut(c, one, span, group, grid, parts)
     element = move.tile.matrix.element
-    return [from_memory(c, parts[number], element) for number in range(grid.count)]
+    return [
+        lines.from_memory(c, parts[number], element) for number in range(grid.count)
+    ]
 
 
 def _loaded_side_by_side(
@@ -156,7 +148,7 @@ def _cut(
     """Cut what a message brought into fragments."""
     for number, span in enumerate(grid.spans):
         if rows.first <= span.first < rows.first + rows.count:
-            part = rows_of(c, block, span.first - rows.first, span.count)
+            part = lines.rows_of(c, block, span.first - rows.first, span.count)
             parts[grid.fragment(number, group)] = part
 
 
@@ -170,7 +162,7 @@ def load_packed(c: Converter, move: Move) -> MmaOperand:
     for span in cut_rows(move.grid.rows, _heights(c, "transform", move, depth)):
         for group, one in _loaded_side_by_side(c, move, span, packed=True):
             for step in range(span.count // depth):
-                part = rows_of(c, one, step * words, words)
+                part = lines.rows_of(c, one, step * words, words)
                 blocks[span.first // depth + step, group] = part
     parts = [blocks[key] for key in sorted(blocks)]
     return MmaOperand(Form.PACKED, parts, move.grid.groups)
@@ -291,14 +283,17 @@ def store_fragments(c: Converter, move: Move, pieces: Fragments) -> None:
     for (span, group), part in zip(move.grid.blocks(), pieces.parts):
         used = move.grid.used(group)
         if used == LANES:
-            stored, at = to_memory(c, part), _at(c, move.tile, span, group)
-            message = _message(c, move, at, (span.count, LANES))
-            c.emit.add(xegpu.StoreNdOp(stored, *message, properties=move.hints))
+            stored = lines.to_memory(c, part)
+            tdesc = surfaces.descriptor(c, move.surface, span.count, LANES)
+            at = surfaces.place(c, move.surface, *_at(c, move.tile, span, group))
+            c.emit.add(xegpu.StoreNdOp(stored, tdesc, at, properties=move.hints))
             continue
         for row in range(span.first, span.first + span.count):
-            line = Line(row, group * LANES, used, 1)
-            access = line_access(c, move.tile, line, exact=True)
-            store_line(c, access, element_line(c, pieces, row, group), move.hints)
+            line = lines.Line(row, group * LANES, used, 1)
+            access = lines.line_access(c, move.tile, line, exact=True)
+            lines.store_line(
+                c, access, lines.element_line(c, pieces, row, group), move.hints
+            )
 
 
 def prefetch_blocks(c: Converter, move: Move) -> None:

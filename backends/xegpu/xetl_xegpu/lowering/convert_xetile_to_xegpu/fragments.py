@@ -241,7 +241,6 @@ class Start:
         root: a memref argument, shared memory, or an address (i64).
         offset: elements behind it.
         space: 0 global, 3 shared.
-        private: its memory is one subgroup's; the offset says whose.
     """
 
     root: SSAValue

@@ -216,12 +216,13 @@ def _scan(c: Converter, op: TileScanOp) -> None:
     c.set_fragments(op.result, [c.emit.narrowed(part, element) for part in parts])
 
 
-def _down(
-    c: Converter, kind: str, source: Fragments
-) -> dict[tuple[int, int], SSAValue]:
+_Lines = dict[tuple[int, int], SSAValue]
+"""By row and group of columns."""
+
+
+def _down(c: Converter, kind: str, source: Fragments) -> _Lines:
     """Each row with all above it."""
-    grid, combine = source.grid, operation_of(kind, source.element)
-    found: dict[tuple[int, int], SSAValue] = {}
+    grid, combine, found = source.grid, operation_of(kind, source.element), _Lines()
     for group in range(grid.groups):
         for row in range(grid.rows):
             line = element_line(c, source, row, group)
@@ -231,12 +232,9 @@ def _down(
     return found
 
 
-def _right(
-    c: Converter, kind: str, source: Fragments
-) -> dict[tuple[int, int], SSAValue]:
+def _right(c: Converter, kind: str, source: Fragments) -> _Lines:
     """Each column with all to its left: in groups of 16, then these one by one."""
-    grid, combine = source.grid, operation_of(kind, source.element)
-    found: dict[tuple[int, int], SSAValue] = {}
+    grid, combine, found = source.grid, operation_of(kind, source.element), _Lines()
     for row in range(grid.rows):
         before: SSAValue | None = None
         for group in range(grid.groups):
@@ -252,8 +250,7 @@ def _right(
 
 
 def _across(c: Converter, kind: str, source: Fragments, line: SSAValue) -> SSAValue:
-    element = source.element
-    combine = operation_of(kind, element)
+    element, combine = source.element, operation_of(kind, source.element)
     neutral = c.emit.constant(identity_of(kind, element), vector_of(element, LANES))
     reach = 1
     while reach < LANES:

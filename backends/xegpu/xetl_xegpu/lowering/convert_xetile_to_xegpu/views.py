@@ -9,18 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
-from xdsl.dialects.builtin import (
-    DYNAMIC_INDEX,
-    FloatTF32Type,
-    FunctionType,
-    IndexType,
-    IntegerAttr,
-    MemRefType,
-    StridedLayoutAttr,
-    f32,
-    i8,
-    i64,
-)
+from xdsl.dialects import builtin
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
@@ -43,13 +32,13 @@ SHARED = 3
 
 def stored_type(element: Attribute) -> Attribute:
     """What an element is in memory: bits take a byte, an index 64, tf32 32 bits."""
-    if isinstance(element, IndexType):
-        return i64
-    if isinstance(element, FloatTF32Type):
-        return f32
+    if isinstance(element, builtin.IndexType):
+        return builtin.i64
+    if isinstance(element, builtin.FloatTF32Type):
+        return builtin.f32
     width = integer_width(element)
-    if width is not None and width < i8.bitwidth:
-        return i8
+    if width is not None and width < builtin.i8.bitwidth:
+        return builtin.i8
     return element
 
 
@@ -65,17 +54,17 @@ def bind_arguments(c: Converter) -> None:
         if is_memref(argument.type):
             _bind_argument(c, _without_offset(argument))
     inputs = [argument.type for argument in block.args]
-    c.kernel.function_type = FunctionType.from_lists(inputs, [])
+    c.kernel.function_type = builtin.FunctionType.from_lists(inputs, [])
 
 
 def _without_offset(argument: BlockArgument) -> SSAValue:
     """An array as a kernel gets it: the address of its first element."""
     type_ = memref_type(argument)
-    if not isinstance(type_.layout, StridedLayoutAttr):
+    if not isinstance(type_.layout, builtin.StridedLayoutAttr):
         return argument
-    layout = StridedLayoutAttr(type_.layout.strides, 0)
+    layout = builtin.StridedLayoutAttr(type_.layout.strides, 0)
     shape, space = type_.get_shape(), type_.memory_space
-    plain = MemRefType(type_.element_type, shape, layout, space)
+    plain = builtin.MemRefType(type_.element_type, shape, layout, space)
     return Rewriter.replace_value_with_new_type(argument, plain)
 
 
@@ -84,11 +73,11 @@ def _bind_argument(c: Converter, argument: SSAValue) -> None:
     shape, strides = type_.get_shape(), strides_of(type_) or []
     rank = len(shape)
     metadata: memref.ExtractStridedMetadataOp | None = None
-    if DYNAMIC_INDEX in shape or None in strides:
+    if builtin.DYNAMIC_INDEX in shape or None in strides:
         metadata = c.emit.add(memref.ExtractStridedMetadataOp(argument))
     results = [] if metadata is None else list(metadata.results[2:])
     sizes = tuple(
-        results[dim] if size == DYNAMIC_INDEX else size
+        results[dim] if size == builtin.DYNAMIC_INDEX else size
         for dim, size in enumerate(shape)
     )
     steps = tuple(
@@ -179,8 +168,8 @@ def _alloc(c: Converter, op: memref.AllocOp | memref.AllocaOp) -> None:
 
 def _shared(element: Attribute, count: int) -> MemRef:
     """The type of so many elements of shared memory."""
-    space = IntegerAttr(SHARED, i64)
-    return MemRefType(stored_type(element), [count], memory_space=space)
+    space = builtin.IntegerAttr(SHARED, builtin.i64)
+    return builtin.MemRefType(stored_type(element), [count], memory_space=space)
 
 
 def _view(c: Converter, op: memref.ViewOp) -> None:
@@ -190,7 +179,9 @@ def _view(c: Converter, op: memref.ViewOp) -> None:
     element = type_.element_type
     start = _retyped(c, source.start, element, c.emit.plus(0, op.byte_shift))
     given = iter(op.sizes)
-    sizes = tuple(next(given) if n == DYNAMIC_INDEX else n for n in type_.get_shape())
+    sizes = tuple(
+        next(given) if n == builtin.DYNAMIC_INDEX else n for n in type_.get_shape()
+    )
     strides = tuple(c.emit.row_major(sizes))
     c.set(op.result, View(start, element, sizes, strides, start))
 
@@ -224,7 +215,7 @@ def address_index(c: Converter, start: Start, bytes_: int) -> SSAValue:
         )
     else:
         at = c.emit.shared(
-            "address", [root], lambda: arith.IndexCastOp(root, IndexType())
+            "address", [root], lambda: arith.IndexCastOp(root, builtin.IndexType())
         )
     return c.index(c.emit.plus(at, c.emit.times(start.offset, bytes_)))
 
@@ -232,7 +223,7 @@ def address_index(c: Converter, start: Start, bytes_: int) -> SSAValue:
 def address(c: Converter, start: Start, bytes_: int) -> SSAValue:
     """The address of an element of global memory, as an i64."""
     at = address_index(c, start, bytes_)
-    return c.emit.shared("i64", [at], lambda: arith.IndexCastOp(at, i64))
+    return c.emit.shared("i64", [at], lambda: arith.IndexCastOp(at, builtin.i64))
 
 
 RULES: dict[type[Operation], Rule] = {

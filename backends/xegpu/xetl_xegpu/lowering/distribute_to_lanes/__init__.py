@@ -127,18 +127,13 @@ class DistributeToLanesPass(Pass):
 def _lower_block(lanes: Lanes, block: Block) -> None:
     """Lower the operations of a block in order."""
     for op in block.ops:
-        lanes.location = op.location
-        _rule_of(lanes, op)(lanes, op)
-
-
-def _rule_of(lanes: Lanes, op: Operation) -> _Rule:
-    rule = _RULES.get(type(op))
-    if rule is None and op.name.startswith(("arith.", "math.")):
-        return arithmetic.compute
-    if rule is None:
-        help_ = "docs/design/0005-xegpu.md lists what may stand at stage `xegpu`"
-        raise lanes.refuse(op, f"`{op.name}` has no form for lanes", help_)
-    return rule
+        lanes.location, rule = op.location, _RULES.get(type(op))
+        if rule is None and op.name.startswith(("arith.", "math.")):
+            rule = arithmetic.compute
+        if rule is None:
+            help_ = "docs/design/0005-xegpu.md lists what may stand at stage `xegpu`"
+            raise lanes.refuse(op, f"`{op.name}` has no form for lanes", help_)
+        rule(lanes, op)
 
 
 _CONTROL_FLOW: dict[type[Operation], _Rule] = {

@@ -291,8 +291,7 @@ def load(lanes: Lanes, op: xegpu.LoadOp) -> None:
     """Zero in lanes whose mask is not set: upstream leaves open what is there."""
     memory, address = _address(lanes, op, op.base, op.offsets, op.value)
     (type_,) = lanes.layout(op.value).types
-    fill = lanes.constant(0, type_)
-    mask = lanes.one(op.mask)
+    fill, mask = lanes.constant(0, type_), lanes.one(op.mask)
     hints = None if memory.shared else hints_of(lanes, op, "load")
     found = simt.LoadOp(address, mask, fill, space=space_of(memory), hints=hints)
     lanes.hold(op.value, lanes.insert(found))
@@ -337,19 +336,16 @@ def _addresses(
     memory = memory_of(lanes, op, op.mem_desc)
     layout, shape = lane_layout(value.type), shape_of(value.type)
     if layout is None or layout.spread not in (Distribution.SAME, Distribution.COLUMNS):
-        raise lanes.refuse(
-            op,
-            f"16 lanes cannot share {value.type} in shared memory",
-            "load and store `vector<hx16xT>`, h 1, 2, 4 or 8",
-        )
+        problem = f"16 lanes cannot share {value.type} in shared memory"
+        help_ = "load and store `vector<hx16xT>`, h 1, 2, 4 or 8"
+        raise lanes.refuse(op, problem, help_)
     *_, row, column = (0, *(value_of(lanes, at) for at in op.mixed_offsets))
-    if layout.spread is Distribution.COLUMNS:
-        lane = lanes.lane_index
-        column = lanes.plus(column, lane)
-    rows = sum(layout.lengths)
-    along_rows = len(shape) > 1 or not shape or layout.spread is Distribution.COLUMNS
+    in_columns = layout.spread is Distribution.COLUMNS
+    if in_columns:
+        column = lanes.plus(column, lanes.lane_index)
+    along_rows = len(shape) > 1 or not shape or in_columns
     found: list[SSAValue] = []
-    for number in range(rows):
+    for number in range(sum(layout.lengths)):
         down, right = (number, 0) if along_rows else (0, number)
         at: list[Index] = [lanes.plus(row, down), lanes.plus(column, right)]
         found.append(address_of(lanes, memory, at[-len(memory.strides) :]))
