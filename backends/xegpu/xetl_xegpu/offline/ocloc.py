@@ -70,9 +70,9 @@ def need_ocloc() -> Path:
 
 
 def run(
-    command: Sequence[str | Path], folder: Path, seconds: float | None = _SECONDS
+    command: Sequence[str | Path], folder: Path, *, is_compiler: bool = True
 ) -> subprocess.CompletedProcess[str]:
-    """Run a tool in a folder, so long at most; what it says is text.
+    """Run a tool in a folder, a compiler for two minutes at most; it says text.
 
     Raises:
         LaunchError: it cannot be started, or does not end.
@@ -86,7 +86,7 @@ def run(
             stderr=subprocess.STDOUT,
             text=True,
             errors="replace",
-            timeout=seconds,
+            timeout=_SECONDS if is_compiler else None,
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:

@@ -156,7 +156,7 @@ def _write_starter(folder: Path, tool: str) -> None:
 
 def _run(command: Sequence[str | Path], folder: Path) -> None:
     """Run a command in a folder; what it says is shown only if it fails."""
-    done = run(command, folder, seconds=None)
+    done = run(command, folder, is_compiler=False)
     if done.returncode:
         said = done.stdout.strip().splitlines()[-3:]
         what = f"`{os.path.basename(command[0])}` failed with {done.returncode}"
