@@ -108,8 +108,9 @@ def undocumented(file: Path) -> list[str]:
 
 
 def test_passes_and_methods_of_xdsl_alone_have_no_docstring() -> None:
-    cpu = ROOT / "backends/cpu/xetl_cpu"
-    folders = (ROOT / "xetl/dialects", ROOT / "xetl/transforms", cpu / "lowering")
+    cpu, xegpu = ROOT / "backends/cpu/xetl_cpu", ROOT / "backends/xegpu/xetl_xegpu"
+    folders = [ROOT / "xetl/dialects", ROOT / "xetl/transforms", cpu / "lowering"]
+    folders += [xegpu / name for name in ("dialect", "simt", "lowering")]
     files = [file for folder in folders for file in folder.rglob("*.py")]
     missing = [
         each for file in (*files, cpu / "dialect.py") for each in undocumented(file)

@@ -57,8 +57,6 @@ _LINE = 64
 
 @dataclass(frozen=True)
 class CollapseRowsPass(Pass):
-    """See the module docstring."""
-
     target: str = "host"
 
     def rewrite(self, op: ModuleOp) -> None:

@@ -89,7 +89,6 @@ class LayoutAttr(_ListsAttr):
     order: IntList | NoneAttr = param_def()
 
     def verify(self) -> None:
-        """Check that something is split, and all lists are as long."""
         lists = self.lists
         splits = not lists.keys().isdisjoint(("sg_layout", "inst_data", "lane_layout"))
         check(splits, "a layout has one of sg_layout, inst_data, lane_layout")
@@ -128,13 +127,11 @@ class SliceAttr(ParametrizedAttribute):
         return parameters
 
     def print_parameters(self, printer: Printer) -> None:
-        """Print ``<#xegpu.layout<...>, dims = [1]>``."""
         with printer.in_angle_brackets():
             printer.print_attribute(self.parent)
             printer.print_string(f", dims = {list(int_tuple(self.dims))}")
 
     def verify(self) -> None:
-        """Check that there is a layout to take dimensions from."""
         fits = isinstance(self.parent, LayoutAttr | SliceAttr)
         check(fits, "a slice is taken of a layout, found {}", self.parent)
 
@@ -150,7 +147,6 @@ class MemLayoutAttr(_ListsAttr):
     stride: IntList | NoneAttr = param_def()
 
     def verify(self) -> None:
-        """Check that something is said."""
         check(bool(self.lists), "a mem_layout has `block` or `stride`")
 
 

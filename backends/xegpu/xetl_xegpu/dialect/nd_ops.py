@@ -105,7 +105,6 @@ class CreateNdTdescOp(XetlOp, name="xegpu.create_nd_tdesc", traits=[Pure()]):
     """Of the matrix in elements; () if the memref knows them."""
 
     def verify_(self) -> None:
-        """Check the base, and that its shape and strides are known."""
         self.verify_lists()
         base, block = self.source.type, descriptor_type(self.result)
         check(not block.scattered, "create_nd_tdesc describes a block")
@@ -194,7 +193,6 @@ class LoadNdOp(_BlockOp, CachedOp, name="xegpu.load_nd", traits=[MemoryReadEffec
         return ints_of(self.transpose) == (1, 0)
 
     def verify_(self) -> None:
-        """Check offsets, result and hints."""
         self.verify_offsets()
         axes = ints_of(self.transpose)
         is_right = axes in ((), (0, 1), (1, 0))
@@ -221,7 +219,6 @@ class StoreNdOp(
     )
 
     def verify_(self) -> None:
-        """Check offsets, value and hints."""
         self.verify_offsets()
         block, found = self.descriptor, self.value.type
         check(not block.scattered, "store_nd takes a block")
@@ -240,7 +237,6 @@ class PrefetchNdOp(
     assembly_format = _BLOCK + "prop-dict attr-dict `:` type($tensor_desc)"
 
     def verify_(self) -> None:
-        """Check offsets and hints."""
         self.verify_offsets()
         check(not self.descriptor.scattered, "prefetch_nd takes a block")
         self.check_hints(READ_HINTS)

@@ -101,7 +101,6 @@ class CreateTdescOp(XetlOp, name="xegpu.create_tdesc", traits=[Pure()]):
     )
 
     def verify_(self) -> None:
-        """Check base and offsets."""
         base, offsets = self.source.type, self.offsets.type
         tdesc = descriptor_type(self.result)
         check(tdesc.scattered, "scattered places need #xegpu.scatter_tdesc_attr<...>")
@@ -157,7 +156,6 @@ class LoadOp(_AccessOp, name="xegpu.load", traits=[MemoryReadEffect()]):
     )
 
     def verify_(self) -> None:
-        """Check offsets, mask, result and hints."""
         self.verify_access(self.value.type, READ_HINTS)
 
 
@@ -176,7 +174,6 @@ class StoreOp(_AccessOp, name="xegpu.store", traits=[MemoryWriteEffect()]):
     )
 
     def verify_(self) -> None:
-        """Check offsets, mask, value and hints."""
         self.verify_access(self.value.type, WRITE_HINTS)
 
 
@@ -194,7 +191,6 @@ class PrefetchOp(CachedOp, name="xegpu.prefetch", traits=READS_AND_WRITES):
     assembly_format = f"{_PLACES} prop-dict attr-dict `:` types($base, $offsets)"
 
     def verify_(self) -> None:
-        """Check base, offsets and hints."""
         offsets = None if self.offsets is None else self.offsets.type
         verify_access(self.base.type, offsets, None, None, 1)
         self.check_hints(READ_HINTS)
@@ -227,7 +223,6 @@ class AtomicRmwOp(XetlOp, name="xegpu.atomic_rmw", traits=READS_AND_WRITES):
         return ATOMIC_KINDS[self.kind.value.data]
 
     def verify_(self) -> None:
-        """Check mask, value and result."""
         described = descriptor_type(self.tensor_desc)
         mask, value = self.mask.type, self.value.type
         verify_access(described, None, mask, value, described.chunk_size)

@@ -97,7 +97,6 @@ class TensorDescType(ShapedType):
         return (ABSENT, found[1]) if found[0] == BlockTdescAttr() else found
 
     def verify(self) -> None:
-        """Check shape, element type, and the shape against the encoding."""
         _check_shaped(self.shape, self.element)
         if self.scattered:
             chunk = () if self.chunk_size == 1 else (self.chunk_size,)
@@ -143,7 +142,6 @@ class MemDescType(ShapedType):
         return {} if isinstance(self.mem_layout, NoneAttr) else self.mem_layout.lists
 
     def verify(self) -> None:
-        """Check shape, element type and the lengths of the lists."""
         _check_shaped(self.shape, self.element)
         for name, values in self._lists().items():
             fits, said = len(values) == len(self.shape), list(values)

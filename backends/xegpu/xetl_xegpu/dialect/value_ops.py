@@ -95,7 +95,6 @@ class DpasOp(XetlOp, name="xegpu.dpas", traits=[Pure()]):
         return base.vector_type(self.rhs).get_num_dims() == 3
 
     def verify_(self) -> None:
-        """Check shapes and element types against each other."""
         a, b = base.vector_type(self.lhs), base.vector_type(self.rhs)
         base.check(a.element_type == b.element_type, f"a is {a}, but b is {b}")
         result = base.vector_type(self.result)
@@ -156,7 +155,6 @@ class CreateMemDescOp(XetlOp, name="xegpu.create_mem_desc", traits=[Pure()]):
     assembly_format = "$source attr-dict `:` type($source) `->` type($mem_desc)"
 
     def verify_(self) -> None:
-        """Check the memref, and that the matrix is as large."""
         source, matrix = self.source.type, mem_desc_type(self.mem_desc)
         is_static = base.is_memref(source) and source.has_static_shape()
         text = "a matrix in shared memory is a static memref, found {}"
@@ -207,7 +205,6 @@ class LoadMatrixOp(_MatrixOp, name="xegpu.load_matrix", traits=[MemoryReadEffect
     )
 
     def verify_(self) -> None:
-        """Check offsets and block."""
         self.verify_block(self.value.type)
 
 
@@ -225,5 +222,4 @@ class StoreMatrixOp(_MatrixOp, name="xegpu.store_matrix", traits=[MemoryWriteEff
     )
 
     def verify_(self) -> None:
-        """Check offsets and block."""
         self.verify_block(self.value.type)

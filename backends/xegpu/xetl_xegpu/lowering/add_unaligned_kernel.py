@@ -29,10 +29,7 @@ from xetl_xegpu.lowering.convert_xetile_to_xegpu.plan import tile_origins
 
 
 class AddUnalignedKernelPass(Pass):
-    """See the module docstring."""
-
     def rewrite(self, op: ModuleOp) -> None:
-        """Rewrite ``op`` in place."""
         for kernel in operations_in(op, gpu.FuncOp):
             marked = NO_BLOCKS in kernel.attributes
             if kernel.is_kernel and not marked and wants_blocks(kernel):

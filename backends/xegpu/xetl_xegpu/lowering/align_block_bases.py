@@ -43,10 +43,7 @@ a step, 573 without; heads of 80 (52), which begin anywhere, 447 and 443."""
 
 
 class AlignBlockBasesPass(Pass):
-    """See the module docstring."""
-
     def rewrite(self, op: ModuleOp) -> None:
-        """Rewrite ``op`` in place."""
         if ARGUMENTS not in op.attributes:  # a text of this stage
             return
         for kernel in operations_in(op, simt.FuncOp):

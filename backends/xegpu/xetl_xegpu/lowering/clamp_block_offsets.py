@@ -30,10 +30,7 @@ _FITS = 1 << 30
 
 
 class ClampBlockOffsetsPass(Pass):
-    """See the module docstring."""
-
     def rewrite(self, op: ModuleOp) -> None:
-        """Rewrite ``op`` in place."""
         for kernel in operations_in(op, simt.FuncOp):
             ranges = kernel_ranges(op, kernel)
             clamped: dict[SSAValue, SSAValue] = {}

@@ -28,10 +28,7 @@ from xetl_xegpu.lowering.record_arguments import BLOCK_ARGUMENTS
 
 
 class DropSpareKernelPass(Pass):
-    """See the module docstring."""
-
     def rewrite(self, op: ModuleOp) -> None:
-        """Rewrite ``op`` in place."""
         kernels = operations_in(op, gpu.FuncOp)
         named = {kernel.sym_name.data: kernel for kernel in kernels}
         device = op.attributes.get(DEVICE)

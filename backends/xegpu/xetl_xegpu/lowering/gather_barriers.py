@@ -37,10 +37,7 @@ _Part = list[Operation]
 
 
 class GatherBarriersPass(Pass):
-    """See the module docstring."""
-
     def rewrite(self, op: ModuleOp) -> None:
-        """Rewrite ``op`` in place."""
         for kernel in operations_in(op, simt.FuncOp):
             if operations_in(kernel, *_MET):
                 _gather(kernel)

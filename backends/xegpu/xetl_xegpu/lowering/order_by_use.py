@@ -31,10 +31,7 @@ from xetl_xegpu.lowering.fit_registers.graph import behind_needs
 
 
 class OrderByUsePass(Pass):
-    """See the module docstring."""
-
     def rewrite(self, op: ModuleOp) -> None:
-        """Rewrite the module in place."""
         for one in op.walk():
             for region in one.regions:
                 for block in region.blocks:

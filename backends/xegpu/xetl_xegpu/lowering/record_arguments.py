@@ -44,10 +44,7 @@ and columns."""
 
 
 class RecordArgumentsPass(Pass):
-    """See the module docstring."""
-
     def rewrite(self, op: builtin.ModuleOp) -> None:
-        """Give ``op`` the attributes; the kernel it holds stays as it is."""
         for kernel in op.walk():
             if isinstance(kernel, gpu.FuncOp):
                 types = kernel.function_type.inputs.data

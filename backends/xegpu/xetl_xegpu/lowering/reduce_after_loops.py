@@ -35,10 +35,7 @@ from xetl_xegpu.dialect.stage import NO_BLOCKS
 
 
 class ReduceAfterLoopsPass(Pass):
-    """See the module docstring."""
-
     def rewrite(self, op: ModuleOp) -> None:
-        """Rewrite ``op`` in place."""
         # Sums of rows that stand behind a loop, and the parts they are made of.
         parts_of: dict[SSAValue, SSAValue] = {}
         fast = [

@@ -35,10 +35,7 @@ _FITS = (1 << 31) - 1
 
 
 class RotateLoopsPass(Pass):
-    """See the module docstring."""
-
     def rewrite(self, op: ModuleOp) -> None:
-        """Rewrite ``op`` in place."""
         for kernel in operations_in(op, simt.FuncOp):
             ranges = kernel_ranges(op, kernel)
             for loop in operations_in(kernel, scf.ForOp):

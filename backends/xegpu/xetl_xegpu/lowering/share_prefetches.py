@@ -27,10 +27,7 @@ from xetl_xegpu.simt import BlockPrefetchOp, FuncOp
 
 
 class SharePrefetchesPass(Pass):
-    """See the module docstring."""
-
     def rewrite(self, op: ModuleOp) -> None:
-        """Rewrite ``op`` in place."""
         for kernel in operations_in(op, FuncOp):
             half, odd = divmod(kernel.lanes[0] // simt.SUBGROUP_SIZE, 2)
             waiting: list[BlockPrefetchOp] = []

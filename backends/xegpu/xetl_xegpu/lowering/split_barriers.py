@@ -44,10 +44,7 @@ _WHOLE_ONLY = (simt.NamedBarrierOp, simt.AssertOp)
 
 
 class SplitBarriersPass(Pass):
-    """See the module docstring."""
-
     def rewrite(self, op: ModuleOp) -> None:
-        """Rewrite ``op`` in place."""
         for kernel in operations_in(op, simt.FuncOp):
             if not _halves_are_apart(kernel):
                 _join(kernel)

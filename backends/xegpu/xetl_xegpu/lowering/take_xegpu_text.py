@@ -44,12 +44,9 @@ B."""
 
 @dataclass(frozen=True)
 class TakeXegpuTextPass(Pass):
-    """See the module docstring."""
-
     device: str = "pvc"
 
     def rewrite(self, op: ModuleOp) -> None:
-        """Rewrite ``op`` in place."""
         if ARGUMENTS in op.attributes:
             return
         RecordArgumentsPass().rewrite(op)

@@ -229,7 +229,6 @@ class BlockLoadOp(BlockOp, name="simt.block_load", traits=[MemoryReadEffect()]):
     assembly_format = f"{_SURFACE} attr-dict `:` type($pieces)"
 
     def verify_(self) -> None:
-        """Check that the results hold the block."""
         self.check_items([piece.type for piece in self.pieces])
 
 
@@ -240,7 +239,6 @@ class BlockStoreOp(BlockOp, name="simt.block_store", traits=[MemoryWriteEffect()
     assembly_format = f"$value `,` {_SURFACE} attr-dict `:` type($value)"
 
     def verify_(self) -> None:
-        """Check that the value holds the block."""
         is_plain = (self.shape.count, self.shape.mode) == (1, "plain")
         check(is_plain, "a store takes one plain block")
         self.check_items([self.value.type])
@@ -254,7 +252,6 @@ class BlockPrefetchOp(BlockOp, name="simt.block_prefetch", traits=READS_AND_WRIT
     assembly_format = f"{_SURFACE} attr-dict"
 
     def verify_(self) -> None:
-        """Check that it is a plain block: how lanes share it does not matter."""
         check(self.shape.mode == "plain", "a prefetch has no mode")
         self.check_surface()
 
@@ -290,7 +287,6 @@ class DpasOp(_ProductOp, name="simt.dpas"):
     )
 
     def verify_(self) -> None:
-        """Check what a lane holds of A, B and C."""
         pair, accumulator = (self.a_type.data, self.b_type.data), self.c.type
         check(pair in _SUMS, "there is no product of {} and {}", *pair)
         found = element_type(accumulator)
@@ -313,7 +309,6 @@ class RoundToTf32Op(XetlOp, name="simt.round_to_tf32", traits=[Pure()]):
     assembly_format = "$value attr-dict `:` type($value)"
 
     def verify_(self) -> None:
-        """Check that it is f32."""
         check(element_type(self.value.type) == f32, "f32, found {}", self.value.type)
 
 
@@ -340,7 +335,6 @@ class LaneProductOp(_ProductOp, name="simt.lane_product"):
         return element_type(self.c.type)
 
     def verify_(self) -> None:
-        """Check what a lane holds of A, B and C."""
         check(self.m in (1, 2, 4, 8), "8, 4, 2 or 1 rows, found {}", self.m)
         check(self.element in (f32, f64), "f32 or f64, found {}", self.element)
         half = VectorType(self.element, [PIECE])

@@ -103,7 +103,6 @@ class LoadOp(CachedOp, AccessOp, name="simt.load", traits=[MemoryReadEffect()]):
     assembly_format = "$address `,` $mask `,` $fill attr-dict `:` type($fill)"
 
     def verify_(self) -> None:
-        """Check that it is one element."""
         self.check_access(self.result.type)
         self.check_hints()
 
@@ -117,7 +116,6 @@ class StoreOp(CachedOp, AccessOp, name="simt.store", traits=[MemoryWriteEffect()
     assembly_format = "$value `,` $address `,` $mask attr-dict `:` type($value)"
 
     def verify_(self) -> None:
-        """Check that it is one element."""
         self.check_access(self.value.type)
         self.check_hints()
 
@@ -146,7 +144,6 @@ class AtomicOp(
     )
 
     def verify_(self) -> None:
-        """Check that there is such an operation on the type."""
         self.check_access(self.value.type)
         kind = self.kind.data
         check(normalize_kind(kind) == kind, "`{}` has another name here", kind)

@@ -75,7 +75,6 @@ class FuncOp(
         return cls.create(properties=properties, attributes=attributes, regions=[body])
 
     def print(self, printer: Printer) -> None:
-        """Print ``@name(%a: i64) attributes {...} {...}``."""
         printer.print_string(" ")
         printer.print_symbol_name(self.sym_name.data)
         syntax.print_arguments(printer, self.body.block.args, None)
@@ -85,7 +84,6 @@ class FuncOp(
         printer.print_region(self.body, print_entry_block_args=False)
 
     def verify_(self) -> None:
-        """Check that whole subgroups lie along x."""
         lanes, size = self.lanes, self.subgroup_size.value.data
         check(size == SUBGROUP_SIZE, "a subgroup has 16 lanes, found {}", size)
         fits = len(lanes) == len(DIMENSIONS) and min(lanes) > 0
@@ -116,7 +114,6 @@ class _DimensionOp(XetlOp, traits=[Pure()]):
         return DIMENSIONS.index(self.dimension.data)
 
     def verify_(self) -> None:
-        """Check that it is x, y or z."""
         found = self.dimension.data
         check(found in DIMENSIONS, "a dimension is x, y or z, found {}", found)
 
@@ -171,7 +168,6 @@ class ReduceOp(XetlOp, name="simt.reduce", traits=[Pure()]):
     assembly_format = "$kind $value attr-dict `:` type($value)"
 
     def verify_(self) -> None:
-        """Check that there is such an operation on the type."""
         kind, element = self.kind.data, element_type(self.value.type)
         check(kind in KINDS, "`{}` is no kind, one of {}", kind, KINDS)
         check(kind_fits(kind, element), "`{}` does not combine {}", kind, element)
@@ -223,7 +219,6 @@ class NamedBarrierOp(_OrderingOp, name="simt.named_barrier"):
     assembly_format = "$number `of` $subgroups attr-dict"
 
     def verify_(self) -> None:
-        """Check that somebody meets."""
         count = self.subgroups.value.data
         check(count > 0, "{} subgroups do not meet", count)
 
@@ -246,7 +241,6 @@ class FenceOp(_OrderingOp, name="simt.fence"):
         return SPACES if self.memory is None else (self.memory.data,)
 
     def verify_(self) -> None:
-        """Check that there are such a scope and such memory."""
         scope = self.scope.data
         check(scope in SCOPES, "`scope` is one of {}, found {}", SCOPES, scope)
         for space in self.spaces:
@@ -281,7 +275,6 @@ class RecordOp(XetlOp, makers={"shapes": _shapes}, traits=READS_AND_WRITES):
         return [ints_of(shape) for shape in self.shapes.data]
 
     def verify_(self) -> None:
-        """Check that there is a value for each field."""
         shapes = self.field_shapes()
         wanted, found = count_fields(self.template.data), len(shapes)
         check(wanted == found, "{} has {} fields, not {}", self.template, wanted, found)

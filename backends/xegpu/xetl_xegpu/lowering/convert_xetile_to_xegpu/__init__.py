@@ -142,10 +142,7 @@ _RULES: dict[type[Operation], Rule] = {
 
 
 class ConvertXetileToXegpuPass(Pass):
-    """See the module docstring."""
-
     def rewrite(self, op: ModuleOp) -> None:
-        """Rewrite the kernels of the module in place."""
         name = op.attributes.get("xetile.device")
         device = find_device(name.data if isinstance(name, StringAttr) else "pvc")
         for kernel in operations_in(op, gpu.FuncOp):

@@ -109,12 +109,9 @@ def record(lanes: Lanes, op: PrintOp | AssertOp) -> None:
 
 @dataclass(frozen=True)
 class DistributeToLanesPass(Pass):
-    """See the module docstring."""
-
     device: str = "pvc"
 
     def rewrite(self, op: ModuleOp) -> None:
-        """Rewrite ``op`` in place."""
         device = find_device(self.device)
         for module in [o for o in op.ops if isinstance(o, gpu.ModuleOp)]:
             for kernel in module.body.block.ops:

@@ -228,12 +228,9 @@ _SMALLER = (64, 32)
 
 @dataclass(frozen=True)
 class FitRegistersPass(Pass):
-    """See the module docstring."""
-
     device: str = "pvc"
 
     def rewrite(self, op: ModuleOp) -> None:
-        """Rewrite ``op`` in place."""
         device = find_device(self.device)
         for kernel in operations_in(op, simt.FuncOp):
             regions = [region for inner in kernel.walk() for region in inner.regions]
