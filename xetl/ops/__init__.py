@@ -2,9 +2,6 @@
 
 A module is loaded when one of its functions is asked for; where torch is, all are, for
 torch is told of each.
-
-Each raises a LaunchError if shapes (X0827), dtypes (X0828) or options (X0829) do not
-fit; more is said where it may raise others.
 """
 
 import sys

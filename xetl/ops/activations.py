@@ -221,6 +221,9 @@ def relu(input: ArrayLike, *, out: ArrayLike = None) -> Any:
 
     Returns:
         ``out``, or a new array of the library and the dtype of ``input``.
+
+    Raises:
+        LaunchError: shapes (X0827) or dtypes (X0828) do not fit.
     """
     return _each("relu", ACTIVATIONS["relu"], input)
 

@@ -237,6 +237,9 @@ def gather(
         index: i32 or i64, of as many dimensions, no larger in the other ones. A number
             outside of the array gives 0.
         out: where the result goes: shape of ``index``, dtype of ``input``.
+
+    Raises:
+        LaunchError: shapes (X0827) or dtypes (X0828) do not fit.
     """
     dim = find_dim("gather", input, dim)
     _check_index("gather", index)
@@ -305,6 +308,9 @@ def scatter_add(
             other dimensions than ``input``. A number outside adds nothing.
         src: what is added, dtype of ``input``.
         out: where the result goes: shape of ``input``.
+
+    Raises:
+        LaunchError: shapes (X0827) or dtypes (X0828) do not fit.
     """
     dim = find_dim("scatter_add", input, dim)
     _check_index("scatter_add", index)
@@ -355,6 +361,9 @@ def index_select(
         input: any shape and dtype, from any library as for `softmax`.
         index: (k,), i32 or i64. A number outside of the array gives zeros.
         out: where the result goes: the shape of ``input``, but k along ``dim``.
+
+    Raises:
+        LaunchError: shapes (X0827) or dtypes (X0828) do not fit.
     """
     dim = find_dim("index_select", input, dim)
     _check_index("index_select", index)
@@ -451,6 +460,9 @@ def embedding(
 
     Returns:
         ``out``, or a new array: (..., n), dtype of ``weight``.
+
+    Raises:
+        LaunchError: shapes (X0827) or dtypes (X0828) do not fit.
     """
     if input.dtype not in (i32, i64):
         problem = f"`embedding` was given numbers of {input.dtype}"

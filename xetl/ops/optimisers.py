@@ -172,6 +172,9 @@ def adamw(
         step: t, which is 1 at first.
         lr: the learning rate; it and the next ones are those of the formula.
         maximize: whether steps go up.
+
+    Raises:
+        LaunchError: shapes (X0827) or dtypes (X0828) do not fit.
     """
     corrections = 1 - beta1**step, (1 - beta2**step) ** 0.5
     signed = (-lr, -weight_decay) if maximize else (lr, weight_decay)

@@ -142,5 +142,8 @@ def rope(
         interleaved: whether pairs are neighbours (as in GPT-J); if not, ``a`` is from
             the first half of a row and ``b`` from the second (as in GPT-NeoX, Llama).
         out: where the result goes: shape of ``input``, any float dtype.
+
+    Raises:
+        LaunchError: shapes (X0827) or dtypes (X0828) do not fit.
     """
     return _turned(input, cos, sin, interleaved, inverse=False)

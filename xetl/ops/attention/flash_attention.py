@@ -159,6 +159,9 @@ def flash_attn_varlen_func(
             sequence belongs to the last key.
         window_size: how many keys before and behind its own a query sees; -1: all.
         out: (all queries, heads, e), where the result goes, of any float dtype.
+
+    Raises:
+        LaunchError: shapes (X0827) or dtypes (X0828) do not fit.
     """
     name = "flash_attn_varlen_func"
     _check(name, q, k, v, 3)
@@ -200,6 +203,9 @@ def flash_attn_with_kvcache(
         causal: whether a query sees only keys up to its own.
         window_size: how many keys before and behind its own a query sees; -1: all.
         out: (batch, s, heads, e), where the result goes, of any float dtype.
+
+    Raises:
+        LaunchError: shapes (X0827) or dtypes (X0828) do not fit.
     """
     name = "flash_attn_with_kvcache"
     _check(name, q, k_cache, v_cache, 4)

@@ -370,6 +370,9 @@ def conv2d(
     Returns:
         ``out``, or a new array of the library ``input`` is from: (batch, channels of
         the result, rows, columns).
+
+    Raises:
+        LaunchError: shapes (X0827) or dtypes (X0828) do not fit.
     """
 
 

@@ -329,6 +329,9 @@ def cross_entropy(
     Returns:
         ``out``, or a new array of the library and dtype of ``input``: no dimensions,
         or the shape of ``target`` for ``"none"``.
+
+    Raises:
+        LaunchError: shapes (X0827), dtypes (X0828) or options (X0829) do not fit.
     """
     return [input, target, weight, ignore_index, reduction, label_smoothing, False]
 

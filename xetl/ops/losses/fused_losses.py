@@ -284,6 +284,9 @@ def linear_cross_entropy(
 
     Returns:
         The loss, of no dimensions and the dtype of ``input``.
+
+    Raises:
+        LaunchError: shapes (X0827), dtypes (X0828) or ``reduction`` (X0829) do not fit.
     """
     ignored = -100 if ignore_index is None else ignore_index
     wanted = [needs_derivative(x) for x in (input, linear_weight, linear_bias)]

@@ -123,6 +123,9 @@ def mse_loss(
         reduce: see ``size_average``.
         reduction: ``"mean"``, ``"sum"`` or ``"none"``.
         out: where the result goes.
+
+    Raises:
+        LaunchError: shapes (X0827), dtypes (X0828) or options (X0829) do not fit.
     """
     _check("mse_loss", reduction, REDUCTIONS, size_average, reduce)
     if reduction == "none":
@@ -151,6 +154,9 @@ def kl_div(
             ``"sum"`` or ``"none"``.
         log_target: whether ``target`` holds logarithms too.
         out: where the result goes.
+
+    Raises:
+        LaunchError: shapes (X0827), dtypes (X0828) or options (X0829) do not fit.
     """
     _check("kl_div", reduction, (*REDUCTIONS, "batchmean"), size_average, reduce)
     is_log = plain("log_target", "bool", log_target)

@@ -90,6 +90,9 @@ def addmm(
         beta: what ``input`` is multiplied by.
         alpha: what the product is multiplied by.
         out: (n, m), where the result goes, of any float dtype.
+
+    Raises:
+        LaunchError: shapes (X0827) or dtypes (X0828) do not fit.
     """
     return _added("addmm", 2, input, mat1, mat2, beta, alpha)
 

@@ -143,6 +143,9 @@ def grouped_mm(
 
     Returns:
         ``out``, or a new array: (t, n), or (groups, m, n).
+
+    Raises:
+        LaunchError: shapes (X0827) or dtypes (X0828) do not fit.
     """
     a, b = mat_a, mat_b
     dtype = floats("grouped_mm", a, b)
@@ -204,6 +207,9 @@ def scaled_mm(
         bias: (n,) or None.
         out_dtype: of the result: f32 (None), f16 or bf16.
         out: where the result goes.
+
+    Raises:
+        LaunchError: shapes (X0827) or dtypes (X0828) do not fit.
     """
     a, b = input, mat2
     if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:
@@ -336,6 +342,9 @@ def linear_int4(
         zeros: (groups, n), or None for 0.
         bias: (n,) or None.
         out: (..., n), where the result goes, of any float dtype.
+
+    Raises:
+        LaunchError: shapes (X0827) or dtypes (X0828) do not fit.
     """
     groups = _check(input, weight, scales, zeros, bias)
     (*lead, k), n, m = input.shape, weight.shape[1], size_of(input.shape[:-1])

@@ -327,6 +327,9 @@ def group_norm(
         bias: the same; None: zeros.
         eps: keeps groups of equal elements from being divided by 0.
         out: where the result goes: shape of ``input``, any float dtype.
+
+    Raises:
+        LaunchError: shapes (X0827) or dtypes (X0828) do not fit.
     """
     dtype = _check("group_norm", input, weight, bias)
     groups, channels, n, width = _grouped(input, num_groups)

@@ -171,6 +171,9 @@ def sort(
         descending: whether the largest comes first. NaN comes last in either order.
         stable: whether equals keep their order; they do always.
         out: where the results go: a pair of the dtype of ``input`` and i64.
+
+    Raises:
+        LaunchError: shapes (X0827) or dtypes (X0828) do not fit.
     """
     return Extremes(*sort_with_indices(input, dim, descending, out=out))
 
@@ -199,5 +202,8 @@ def topk(
         largest: whether the largest are wanted; else the least. NaN comes last.
         sorted: whether they are in order; they are always.
         out: where the results go: a pair of the dtype of ``input`` and i64.
+
+    Raises:
+        LaunchError: shapes (X0827) or dtypes (X0828) do not fit.
     """
     return Extremes(*topk_with_indices(input, k, dim, largest, out=out))

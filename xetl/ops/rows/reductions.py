@@ -273,6 +273,9 @@ def sum(
 
     Returns:
         ``out``, or a new array of the library of ``input``.
+
+    Raises:
+        LaunchError: shapes (X0827) or dtypes (X0828) do not fit.
     """
     wanted, acc = _sum_dtypes("sum", input, dtype)
     return _reduce("sum", "add", input, dim, keepdim, wanted, acc)

@@ -154,6 +154,9 @@ def var(
     Returns:
         ``out``, or a new array of the library of ``input``; NaN of nothing, and of one
         element if ``correction`` is 1.
+
+    Raises:
+        LaunchError: shapes (X0827) or dtypes (X0828) do not fit.
     """
     acc = SUMS[floats("var", input)]
     what = reduced("var", input, dim, keepdim)
