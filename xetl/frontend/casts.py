@@ -63,9 +63,12 @@ def whole(value: Value, wraps: bool = True) -> int:
     if value != value:
         raise OverflowError("nan is no integer")
     number, most = int(value), 1 << 63
-    if not -most - wraps < number < most << wraps:
-        raise OverflowError(f"an integer of {number.bit_length()} bits")
-    return number - (most << 1) if number >= most else number
+    low, end = (-most, 2 * most) if wraps else (1 - most, most)
+    if not low <= number < end:
+        bits = number.bit_length()
+        problem = f"an integer of {bits} bits, where a number of the run has 64"
+        raise OverflowError(problem)
+    return number - 2 * most if number >= most else number
 
 
 def runtime(ctx: Context, value: Value) -> Scalar:

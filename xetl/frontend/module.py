@@ -158,9 +158,8 @@ def _compile_body(ctx: Context, node: FunctionNode) -> None:
         help_ = "compute parts of it in lines of their own"
         raise ctx.error("X0408", "this is nested too deeply", help=help_) from None
     except OverflowError as problem:
-        notes = [f"{problem}, where a number of the run has 64"]
         error = "a constant is too large for a number of the run"
-        raise ctx.error("X0317", error, notes=notes) from None
+        raise ctx.error("X0317", error, notes=[str(problem)]) from None
     except Exception as problem:
         # Ours, not the user's; still, his line is where to look.
         error = InternalError(
