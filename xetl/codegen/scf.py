@@ -39,9 +39,7 @@ def _for(em: Emitter, op: scf.ForOp) -> None:
     _bind(em, body.args, [induction, *carried])
     em.emit_block(body)
     _close(carried, em.all(yielded(body)), b.block)
-    onward = b.add(induction, step)
-    onward = em.hidden(onward) if _goes_along_a_row(op) else onward
-    induction.add_incoming(onward, b.block)
+    _count_on(em, op, induction, step)
     b.branch(head)
     b.position_at_end(after)
     _bind(em, op.results, carried)
@@ -65,11 +63,17 @@ def _emit_tested_below(em: Emitter, op: scf.ForOp) -> None:
     induction.add_incoming(lower, before)
     _bind(em, body.args, [induction])
     em.emit_block(body)
-    onward = b.add(induction, step)
-    onward = em.hidden(onward) if _goes_along_a_row(op) else onward
-    induction.add_incoming(onward, b.block)
+    onward = _count_on(em, op, induction, step)
     b.cbranch(b.icmp_signed("<", onward, upper), inside, after)
     b.position_at_end(after)
+
+
+def _count_on(em: Emitter, op: scf.ForOp, induction: Any, step: Value) -> Value:
+    """The counter of the next trip, at the end of a loop's body."""
+    onward = em.builder.add(induction, step)
+    onward = em.hidden(onward) if _goes_along_a_row(op) else onward
+    induction.add_incoming(onward, em.builder.block)
+    return onward
 
 
 def _goes_along_a_row(loop: scf.ForOp) -> bool:

@@ -60,7 +60,6 @@ class CollapseRowsPass(Pass):
     target: str = "host"
 
     def rewrite(self, op: ModuleOp) -> None:
-        """Rewrite the loops over programs in place."""
         machine = find_target(self.target)
         for loop in operations_in(op, scf.ParallelOp):
             numbers = _numbers(loop)
