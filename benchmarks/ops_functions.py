@@ -122,9 +122,9 @@ def _rope(x: Any, cos: Any, sin: Any) -> Any:
 def _steps_of_ours(name: str, dtype: str, rows: int, columns: int) -> Job:
     p, g = torch.randn(2, rows, columns).to(getattr(torch, dtype))
     m, v = torch.zeros_like(p), torch.zeros_like(p)
-    step = lambda: ops.sgd([p], [g], [m], momentum=0.9)  # noqa: E731
+    step = lambda: ops.sgd([p], [g], [m], momentum=0.9)
     if name == "adamw":
-        step = lambda: ops.adamw([p], [g], [m], [v], 3)  # noqa: E731
+        step = lambda: ops.adamw([p], [g], [m], [v], 3)
     return Job([step], 1e-9 * p.nbytes)
 
 

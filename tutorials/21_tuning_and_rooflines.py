@@ -99,9 +99,9 @@ print(xetl.do_bench({
 )
 def products(N, provider):
     a, b, c = matrices(N)
-    call = lambda: gemm(a, b, c)  # noqa: E731
+    call = lambda: gemm(a, b, c)
     if provider == "numpy":
-        call = lambda: np.matmul(a, b, out=c)  # noqa: E731
+        call = lambda: np.matmul(a, b, out=c)
     call()
     return 2e-6 * N**3 / xetl.do_bench(call, warmup=5, rep=20)
 

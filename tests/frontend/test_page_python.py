@@ -185,7 +185,7 @@ def test_functions(backend):
             return v + of
 
         def nested(v):
-            inner = lambda w, k=2: twice(w) * k  # noqa: E731
+            inner = lambda w, k=2: twice(w) * k
             return inner(v) + inner(w=v, k=3)
 
         total = 0

@@ -157,7 +157,7 @@ def test_masks(backend):
 @pytest.mark.parametrize("dtype", ["i16", "u8", "f16", "f32", "f64"])
 def test_choosing(dtype, backend):
     a, b = matrix(dtype), matrix(dtype, seed=1)
-    run = lambda f, d=dtype: computed(f, a, b, d, backend)  # noqa: E731
+    run = lambda f, d=dtype: computed(f, a, b, d, backend)
     same(run(lambda a, b: xetile.minimum(a, b)), np.minimum(a, b))
     same(run(lambda a, b: xetile.maximum(a, 2)), np.maximum(a, 2))
     same(run(lambda a, b: xetile.maximum(3, b)), np.maximum(3, b))
@@ -260,7 +260,7 @@ def test_making(dtype, backend):
 @both
 def test_shapes(backend):
     a = matrix("f32", (4, 6))
-    run = lambda f, d="f32", c=None: computed(f, a, a, d, backend, c)  # noqa: E731
+    run = lambda f, d="f32", c=None: computed(f, a, a, d, backend, c)
     grid = np.arange(4)[:, None] * 10 + np.arange(2, 8)[None, :]
     same(
         run(lambda a, b: xetile.arange(4)[:, None] * 10 + xetile.arange(2, 8), "i32"),
@@ -324,7 +324,7 @@ def reduced(function, axis):
 @pytest.mark.parametrize("dtype", ["i32", "u8", "f16", "f32"])
 def test_arg_extrema(dtype, backend):
     a = matrix(dtype, (6, 8), low=-3, high=3)
-    run = lambda f, c: computed(f, a, a, "i32", backend, c)  # noqa: E731
+    run = lambda f, c: computed(f, a, a, "i32", backend, c)
     same(run(lambda a, b: a.argmax(1)[:, None], 1), a.argmax(1)[:, None])
     same(run(lambda a, b: xetile.argmin(a, 1, keepdims=True), 1), a.argmin(1)[:, None])
     found = run(lambda a, b: a.argmax(0)[None, :] + xetile.zeros((6, 8), i32), 8)
@@ -338,7 +338,7 @@ def test_arg_extrema(dtype, backend):
 @pytest.mark.parametrize("dtype", ["i8", "f16", "f32", "f64"])
 def test_cumsum(dtype, backend):
     a = matrix(dtype, (5, 6))
-    run = lambda f: computed(f, a, a, dtype, backend)  # noqa: E731
+    run = lambda f: computed(f, a, a, dtype, backend)
     same(run(lambda a, b: a.cumsum(1)), a.cumsum(1, dtype=a.dtype))
     same(run(lambda a, b: xetile.cumsum(a, axis=-2)), a.cumsum(0, dtype=a.dtype))
     same(
@@ -368,7 +368,7 @@ def test_kinds(kind, backend):
 @both
 def test_transposes_and_broadcasts(backend):
     a = matrix("f32", (4, 4))
-    run = lambda f: computed(f, a, a, "f32", backend)  # noqa: E731
+    run = lambda f: computed(f, a, a, "f32", backend)
     same(run(lambda a, b: xetile.tile_transpose(a, [1, 0])), a.T)
     same(run(lambda a, b: xetile.tile_transpose(a)), a.T)
     row = xetile.function(lambda a: xetile.tile_reduce("add", a, 0))

@@ -32,10 +32,10 @@ def test_of_each_dtype(dtype: str, backend: str) -> None:
     a = matrix(dtype, (9, 37))
     if dtype == "i1":
         a[:] = a & (matrix(dtype, (9, 37), seed=1) & matrix(dtype, (9, 37), seed=2))
-    either = lambda x, y: x | y  # noqa: E731
-    larger = lambda x, y: xetile.where(y > x, y, x)  # noqa: E731
+    either = lambda x, y: x | y
+    larger = lambda x, y: xetile.where(y > x, y, x)
     combine = either if dtype == "i1" else larger
-    scan = lambda a, b: xetile.associative_scan(a, axis, combine)  # noqa: E731
+    scan = lambda a, b: xetile.associative_scan(a, axis, combine)
     found = computed(scan, a, a, dtype, backend)
     np.testing.assert_array_equal(found, np.maximum.accumulate(a, axis))
 
@@ -57,13 +57,13 @@ def test_functions_that_do_not_commute(
     with np.errstate(over="ignore"):
         both = in_order(composed.fn, (g, h), axis, reverse)
     for number, expected in enumerate(both):
-        scan = lambda a, b, n=number: xetile.associative_scan(  # noqa: E731
+        scan = lambda a, b, n=number: xetile.associative_scan(
             (a, b), axis, composed, reverse
         )[n]
         found = computed(scan, g, h, "i32", backend)
         np.testing.assert_array_equal(found, expected)
-    scan = lambda a, b: xetile.associative_scan((a, b), axis, composed, reverse)  # noqa: E731
-    total = lambda a, b: scan(a, b)[0] ^ scan(a, b)[1]  # noqa: E731
+    scan = lambda a, b: xetile.associative_scan((a, b), axis, composed, reverse)
+    total = lambda a, b: scan(a, b)[0] ^ scan(a, b)[1]
     found = computed(total, g, h, "i32", backend)
     np.testing.assert_array_equal(found, both[0] ^ both[1])
 

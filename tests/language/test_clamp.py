@@ -23,7 +23,7 @@ def test_numbers_as_limits(dtype: str, backend: str) -> None:
 @ALL
 def test_vectors_as_limits_broadcast(backend: str) -> None:
     a, low = matrix("f32", (4, 16)), matrix("f32", (4, 16), seed=1)
-    limits = lambda a, b: xetile.clamp(a, b.min(1)[:, None], hi=b)  # noqa: E731
+    limits = lambda a, b: xetile.clamp(a, b.min(1)[:, None], hi=b)
     out = computed(limits, a, low, "f32", backend)
     np.testing.assert_array_equal(out, np.clip(a, low.min(1)[:, None], low))
 

@@ -24,7 +24,7 @@ def test_along_an_axis(axis: int, dtype: str, backend: str) -> None:
 @ALL
 def test_of_all_elements_and_as_a_method(backend: str) -> None:
     a = matrix("i32", (4, 16), low=1, high=3)
-    products = lambda a, b: a.cumprod().reshape(4, 16)  # noqa: E731
+    products = lambda a, b: a.cumprod().reshape(4, 16)
     found = computed(products, a, a, "i32", backend)
     np.testing.assert_array_equal(found.ravel(), np.cumprod(a, dtype=np.int32))
 

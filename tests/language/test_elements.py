@@ -107,7 +107,7 @@ def test_numbers_are_stored(backend: str) -> None:
 @pytest.mark.parametrize("dtype", ["i1", "i8", "u64", "f16", "f32"])
 def test_parts_of_a_matrix(dtype: str, backend: str) -> None:
     a = matrix(dtype, (5, 16))
-    parts = lambda a, b: xetile.cat(a[:3, 2:9], a[-2:, :7], 0)  # noqa: E731
+    parts = lambda a, b: xetile.cat(a[:3, 2:9], a[-2:, :7], 0)
     found = computed(parts, a, a, dtype, backend, columns=7)
     np.testing.assert_array_equal(found, np.concatenate([a[:3, 2:9], a[3:, :7]]))
 
@@ -234,7 +234,7 @@ def test_a_run_of_indices_may_go_over_an_edge_as_a_tile_may() -> None:
 
 @pytest.mark.parametrize("backend", ["reference", "cpu"])
 def test_full_is_f32_as_zeros_is(backend: str) -> None:
-    half = lambda a, b: xetile.full(a.shape, 0.5)  # noqa: E731
+    half = lambda a, b: xetile.full(a.shape, 0.5)
     a = np.zeros((2, 8), np.float32)
     assert (computed(half, a, a, "f32", backend) == 0.5).all()
 

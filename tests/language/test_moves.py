@@ -41,9 +41,9 @@ def test_gather_along_an_axis(axis: int, backend: str) -> None:
 def test_joining_and_splitting(backend: str) -> None:
     a = matrix("i16", (1, 16))[0]
     both = np.stack([a, -a], 1).ravel()
-    joined = lambda v: xetile.join(v, -v).reshape(32)  # noqa: E731
+    joined = lambda v: xetile.join(v, -v).reshape(32)
     np.testing.assert_array_equal(line(joined, a, both, backend), both)
-    turns = lambda v: xetile.cat(*xetile.split(xetile.join(v, -v)))  # noqa: E731
+    turns = lambda v: xetile.cat(*xetile.split(xetile.join(v, -v)))
     np.testing.assert_array_equal(
         line(turns, a, both, backend), np.concatenate([a, -a])
     )
@@ -195,7 +195,7 @@ def test_sort(dtype: str, descending: bool, backend: str) -> None:
     a = matrix(dtype, (3, 13))
     expected = np.sort(a, 1)
     expected = expected[:, ::-1] if descending else expected
-    sort = lambda a, b: xetile.sort(a, 1, descending=descending)  # noqa: E731
+    sort = lambda a, b: xetile.sort(a, 1, descending=descending)
     np.testing.assert_array_equal(computed(sort, a, a, dtype, backend), expected)
 
 
@@ -216,7 +216,7 @@ def test_nan_is_last(descending: bool, backend: str) -> None:
     expected = np.sort(a[~np.isnan(a)])
     expected = expected[::-1] if descending else expected
     expected = [[*expected, np.nan, np.nan]]
-    sort = lambda a, b: xetile.sort(a, descending=descending)  # noqa: E731
+    sort = lambda a, b: xetile.sort(a, descending=descending)
     found = computed(sort, a, a, "f32", backend)
     np.testing.assert_array_equal(found, np.float32(expected))
 
@@ -226,7 +226,7 @@ def test_nan_is_last(descending: bool, backend: str) -> None:
 def test_argsort_is_stable(descending: bool, backend: str) -> None:
     a = np.random.default_rng(0).integers(0, 4, (2, 21)).astype(np.int32)
     key = -a if descending else a
-    order = lambda a, b: xetile.argsort(a, 1, descending)  # noqa: E731
+    order = lambda a, b: xetile.argsort(a, 1, descending)
     found = computed(order, a, a, "i32", backend)
     np.testing.assert_array_equal(found, np.argsort(key, 1, kind="stable"))
 
@@ -235,7 +235,7 @@ def test_argsort_is_stable(descending: bool, backend: str) -> None:
 @pytest.mark.parametrize("descending", [False, True])
 def test_zeros_of_both_signs_are_equals(descending: bool, backend: str) -> None:
     a = np.array([[0.0, -0.0, -0.0, 0.0, 1.0, -1.0, -0.0]], np.float32)
-    order = lambda a, b: xetile.argsort(a, 1, descending)  # noqa: E731
+    order = lambda a, b: xetile.argsort(a, 1, descending)
     found = computed(order, a, a, "i32", backend)
     key = -a if descending else a
     np.testing.assert_array_equal(found, np.argsort(key, 1, kind="stable"))
@@ -257,7 +257,7 @@ def edges(dtype: str, shape: tuple[int, int]) -> np.ndarray:
 def test_order_of_64_bits(axis: int, descending: bool, dtype: str, backend: str):
     a = edges(dtype, (9, 11))
     key = a if not descending else -a if dtype == "f64" else ~a
-    order = lambda a, b: xetile.argsort(a, axis, descending)  # noqa: E731
+    order = lambda a, b: xetile.argsort(a, axis, descending)
     found = computed(order, a, a, "i32", backend)
     np.testing.assert_array_equal(found, np.argsort(key, axis, kind="stable"))
 
@@ -268,10 +268,10 @@ def test_the_largest_of_64_bits(dtype: str, backend: str) -> None:
     a = edges(dtype, (3, 12))
     key = -a if dtype == "f64" else ~a
     wanted = np.argsort(key, 1, kind="stable")[:, :5]
-    values = lambda a, b: xetile.topk(a, 5)[0]  # noqa: E731
+    values = lambda a, b: xetile.topk(a, 5)[0]
     found = computed(values, a, a, dtype, backend, columns=5)
     np.testing.assert_array_equal(found, np.take_along_axis(a, wanted, 1))
-    indices = lambda a, b: xetile.topk(a, 5)[1]  # noqa: E731
+    indices = lambda a, b: xetile.topk(a, 5)[1]
     found = computed(indices, a, a, "i32", backend, columns=5)
     np.testing.assert_array_equal(found, wanted)
 
@@ -295,10 +295,10 @@ def test_subgroups_sort_what_is_their_own(backend: str) -> None:
 def test_the_largest(backend: str) -> None:
     a = matrix("f32", (4, 24))
     order = np.argsort(-a, 1, kind="stable")[:, :5]
-    values = lambda a, b: xetile.topk(a, 5)[0]  # noqa: E731
+    values = lambda a, b: xetile.topk(a, 5)[0]
     found = computed(values, a, a, "f32", backend, columns=5)
     np.testing.assert_array_equal(found, np.take_along_axis(a, order, 1))
-    indices = lambda a, b: xetile.topk(a, 5)[1]  # noqa: E731
+    indices = lambda a, b: xetile.topk(a, 5)[1]
     found = computed(indices, a, a, "i32", backend, columns=5)
     np.testing.assert_array_equal(found, order)
 
@@ -324,7 +324,7 @@ def test_counted_and_looked_up_values_wrap(dtype: str, backend: str) -> None:
     found = line(lambda v: xetile.histogram(v * 91 * 91, 128), a, counts, backend)
     np.testing.assert_array_equal(found, counts)
     seen = np.where((wrapped >= 0) & (wrapped < 32), wrapped, 0)
-    pick = lambda v: xetile.gather(v - 1, v * 91 * 91, 0)  # noqa: E731
+    pick = lambda v: xetile.gather(v - 1, v * 91 * 91, 0)
     np.testing.assert_array_equal(line(pick, a, a, backend), seen)
 
 
@@ -363,7 +363,7 @@ def test_scan_of_pairs(reverse: bool, backend: str) -> None:
     for at in order:
         state = state * gate[:, at] + a[:, at]
         expected[:, at] = state
-    scan = lambda a, b: xetile.associative_scan((b, a), 1, linear, reverse)[1]  # noqa: E731
+    scan = lambda a, b: xetile.associative_scan((b, a), 1, linear, reverse)[1]
     found = computed(scan, a, gate, "f64", backend)
     np.testing.assert_allclose(found, expected, rtol=1e-12)
 
@@ -390,10 +390,8 @@ def test_reduce_of_pairs_in_order(
     expected = np.zeros(shape[1 - axis])
     for row, factor in zip(np.moveaxis(a, axis, 0), np.moveaxis(gate, axis, 0)):
         expected = expected * factor + row
-    total = lambda a, b: xetile.reduce((b, a), axis, linear)[1]  # noqa: E731
-    wide = lambda a, b: (  # noqa: E731
-        a * 0 + (total(a, b)[:, None] if axis else total(a, b)[None, :])
-    )
+    total = lambda a, b: xetile.reduce((b, a), axis, linear)[1]
+    wide = lambda a, b: a * 0 + (total(a, b)[:, None] if axis else total(a, b)[None, :])
     found = computed(wide, a, gate, "f64", backend)
     expected = np.broadcast_to(np.expand_dims(expected, axis), shape)
     np.testing.assert_allclose(found, expected, rtol=1e-12)
@@ -402,7 +400,7 @@ def test_reduce_of_pairs_in_order(
 def test_reduce_moves_each_element_once_per_halving() -> None:
     """Not the whole matrix in each step, as a scan does."""
     v = np.ones(32, np.float32)
-    total = lambda v: v * 0 + xetile.reduce(v, 0, lambda x, y: x + y)  # noqa: E731
+    total = lambda v: v * 0 + xetile.reduce(v, 0, lambda x, y: x + y)
     text = of_a_line.ir("xetile", v, v, total, N=32)
     moved = re.findall(r"load_gather .*-> vector<(\d+)x1xf32>", text)
     assert 32 <= sum(map(int, moved)) <= 2 * 32
@@ -412,11 +410,11 @@ def test_reduce_moves_each_element_once_per_halving() -> None:
 @pytest.mark.parametrize("form", ["function", "method"])
 def test_masks_as_any_and_all(form: str, backend: str) -> None:
     a = matrix("i32", (4, 6))
-    masks = lambda a, b: xetile.where(  # noqa: E731
+    masks = lambda a, b: xetile.where(
         xetile.any(a > 40, 1)[:, None], xetile.where(xetile.all(a, 0), a, -a), a * 2
     )
     if form == "method":
-        masks = lambda a, b: xetile.where(  # noqa: E731
+        masks = lambda a, b: xetile.where(
             (a > 40).any(1)[:, None], xetile.where(a.all(0), a, -a), a * 2
         )
     found = computed(masks, a, a, "i32", backend)
@@ -427,7 +425,7 @@ def test_masks_as_any_and_all(form: str, backend: str) -> None:
 @BOTH
 def test_extrema_with_indices(backend: str) -> None:
     a = matrix("f32", (4, 9))
-    both = lambda a, b: (  # noqa: E731
+    both = lambda a, b: (
         a * 0
         + xetile.max(a, 1, return_indices=True)[1][:, None]
         + xetile.min(a, 0, return_indices=True)[0]

@@ -143,7 +143,7 @@ def test_bits_as_another_dtype(one: str, other: str, backend: str) -> None:
 def test_a_dtype_makes_a_number(backend: str) -> None:
     """It wraps or rounds as the dtype does; of a vector it is `.to`."""
     a = np.arange(32, dtype=np.int32).reshape(2, 16)
-    numbers = lambda a, b: (  # noqa: E731
+    numbers = lambda a, b: (
         xetile.f32(a) + xetile.u8(259) + xetile.i8(200) + xetile.f16(0.1)
     )
     found = computed(numbers, a, a, "f32", backend)

@@ -128,7 +128,7 @@ def test_bits_as_another_dtype(dtype, backend: str) -> None:
         a.view(np.uint8),
     )
     bits = a.view(np.uint8)
-    to = lambda a, b: a.to(dtype, bitcast=True)  # noqa: E731
+    to = lambda a, b: a.to(dtype, bitcast=True)
     same(computed(to, bits, bits, SMALL[dtype], backend), a)
 
 
@@ -136,10 +136,10 @@ def test_bits_as_another_dtype(dtype, backend: str) -> None:
 @BOTH
 def test_integers(dtype, backend: str) -> None:
     a = finite(dtype)
-    there = lambda a, b: a.to(xetile.i32)  # noqa: E731
+    there = lambda a, b: a.to(xetile.i32)
     found = computed(there, a, a, "i32", backend)
     np.testing.assert_array_equal(found, a.astype(np.float32).astype(np.int32))
-    back = lambda a, b: (a.to(xetile.i32) * 37).to(a.dtype)  # noqa: E731
+    back = lambda a, b: (a.to(xetile.i32) * 37).to(a.dtype)
     expected = (found * 37).astype(np.float32).astype(SMALL[dtype])
     same(computed(back, a, a, SMALL[dtype], backend), expected)
 

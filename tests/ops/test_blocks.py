@@ -10,7 +10,7 @@ import pytest
 
 torch: Any = pytest.importorskip("torch")
 
-from xetl import ops  # noqa: E402
+from xetl import ops
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 

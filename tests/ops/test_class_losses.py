@@ -8,9 +8,9 @@ import pytest
 
 torch: Any = pytest.importorskip("torch")
 
-from xetl import ops  # noqa: E402
-from xetl.ops.losses.kernels import cross_entropy_rows  # noqa: E402
-from xetl.xetile import f32  # noqa: E402
+from xetl import ops
+from xetl.ops.losses.kernels import cross_entropy_rows
+from xetl.xetile import f32
 
 
 @pytest.mark.parametrize("rows", [1, 127, 128, 300])

@@ -9,14 +9,14 @@ import pytest
 
 torch: Any = pytest.importorskip("torch")
 
-from tests.ops.test_like_torch import BOUNDS, close  # noqa: E402
-from xetl import ops  # noqa: E402
-from xetl.errors import LaunchError  # noqa: E402
-from xetl.language.dtypes import bf16, f32  # noqa: E402
-from xetl.ops.calling.declarations import temporary  # noqa: E402
-from xetl.ops.calling.views import array_of  # noqa: E402
-from xetl.ops.convolution import kernels, plans  # noqa: E402
-from xetl.ops.convolution.geometry import Geometry  # noqa: E402
+from tests.ops.test_like_torch import BOUNDS, close
+from xetl import ops
+from xetl.errors import LaunchError
+from xetl.language.dtypes import bf16, f32
+from xetl.ops.calling.declarations import temporary
+from xetl.ops.calling.views import array_of
+from xetl.ops.convolution import kernels, plans
+from xetl.ops.convolution.geometry import Geometry
 
 CASES = [
     ((2, 6, 9, 40), (8, 6, 3, 3), {"padding": 1}),

@@ -9,8 +9,8 @@ import pytest
 
 torch: Any = pytest.importorskip("torch")
 
-from xetl import ops  # noqa: E402
-from xetl.errors import LaunchError  # noqa: E402
+from xetl import ops
+from xetl.errors import LaunchError
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])

@@ -8,9 +8,9 @@ import pytest
 
 torch: Any = pytest.importorskip("torch")
 
-from tests.ops.test_like_torch import BOUNDS, close  # noqa: E402
-from xetl import ops  # noqa: E402
-from xetl.errors import LaunchError  # noqa: E402
+from tests.ops.test_like_torch import BOUNDS, close
+from xetl import ops
+from xetl.errors import LaunchError
 
 slow = pytest.mark.slow  # each compiles kernels of its own
 attention = torch.nn.functional.scaled_dot_product_attention

@@ -8,10 +8,10 @@ import pytest
 
 torch: Any = pytest.importorskip("torch")
 
-from tests.ops.test_like_torch import BOUNDS, close  # noqa: E402
-from xetl import ops  # noqa: E402
-from xetl.errors import LaunchError  # noqa: E402
-from xetl.ops.losses import fused_losses  # noqa: E402
+from tests.ops.test_like_torch import BOUNDS, close
+from xetl import ops
+from xetl.errors import LaunchError
+from xetl.ops.losses import fused_losses
 
 
 @pytest.fixture(autouse=True)

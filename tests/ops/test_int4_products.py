@@ -9,12 +9,12 @@ import pytest
 
 torch: Any = pytest.importorskip("torch")
 
-from tests.ops.test_like_torch import BOUNDS, close  # noqa: E402
-from xetl import ops  # noqa: E402
-from xetl.errors import LaunchError  # noqa: E402
-from xetl.language.dtypes import bf16, f32  # noqa: E402
-from xetl.ops.products import scaled_products  # noqa: E402
-from xetl.ops.products.scaled_products import int4_product  # noqa: E402
+from tests.ops.test_like_torch import BOUNDS, close
+from xetl import ops
+from xetl.errors import LaunchError
+from xetl.language.dtypes import bf16, f32
+from xetl.ops.products import scaled_products
+from xetl.ops.products.scaled_products import int4_product
 
 
 def operands(n: int, k: int, groups: int, dtype: Any) -> tuple[Any, ...]:

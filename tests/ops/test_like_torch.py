@@ -11,10 +11,10 @@ import pytest
 
 torch: Any = pytest.importorskip("torch")
 
-from tests.ops.function_cases import CASES, Case  # noqa: E402
-from xetl import ops  # noqa: E402
-from xetl.errors import LaunchError  # noqa: E402
-from xetl.ops.calling.declarations import Context  # noqa: E402
+from tests.ops.function_cases import CASES, Case
+from xetl import ops
+from xetl.errors import LaunchError
+from xetl.ops.calling.declarations import Context
 
 BOUNDS = {torch.float64: 1e-12, torch.float32: 1e-5, torch.bfloat16: 2.0**-6}
 each_case = pytest.mark.parametrize("case", CASES, ids=str)

@@ -19,14 +19,14 @@ import pytest
 
 torch: Any = pytest.importorskip("torch")
 
-from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
+from torch.utils._python_dispatch import TorchDispatchMode
 
-from xetl import ops  # noqa: E402
-from xetl.errors import LaunchError  # noqa: E402
-from xetl.ops.calling import repeated  # noqa: E402
-from xetl.ops.calling.declare import FUNCTIONS, Function  # noqa: E402
-from xetl.ops.products import matrix_product  # noqa: E402
-from xetl_cpu.launch import fastcall  # noqa: E402
+from xetl import ops
+from xetl.errors import LaunchError
+from xetl.ops.calling import repeated
+from xetl.ops.calling.declare import FUNCTIONS, Function
+from xetl.ops.products import matrix_product
+from xetl_cpu.launch import fastcall
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ import pytest
 
 torch: Any = pytest.importorskip("torch")
 
-from xetl import ops  # noqa: E402
-from xetl.errors import LaunchError  # noqa: E402
+from xetl import ops
+from xetl.errors import LaunchError
 
 BOUNDS = {torch.float64: 1e-12, torch.float32: 1e-5}
 SETTINGS = [

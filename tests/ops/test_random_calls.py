@@ -16,9 +16,9 @@ import pytest
 
 torch: Any = pytest.importorskip("torch")
 
-from torch.nn import functional as F  # noqa: E402
+from torch.nn import functional as F
 
-from xetl import ops  # noqa: E402
+from xetl import ops
 
 F32, BF16, F16, F64 = torch.float32, torch.bfloat16, torch.float16, torch.float64
 DTYPES = (F32, F32, F32, BF16, F16, F64)

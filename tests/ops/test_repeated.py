@@ -12,12 +12,12 @@ import pytest
 
 torch: Any = pytest.importorskip("torch")
 
-from torch.nn import functional  # noqa: E402
+from torch.nn import functional
 
-from xetl import ops  # noqa: E402
-from xetl.errors import LaunchError  # noqa: E402
-from xetl.ops.calling.calls import Launch  # noqa: E402
-from xetl.ops.calling.declare import Function  # noqa: E402
+from xetl import ops
+from xetl.errors import LaunchError
+from xetl.ops.calling.calls import Launch
+from xetl.ops.calling.declare import Function
 
 FUNCTIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "softmax": (ops.softmax, lambda x: torch.softmax(x, -1)),
@@ -207,7 +207,7 @@ def test_what_is_drawn_for_a_call_is_drawn_for_each() -> None:
     draws: list[list[Any]] = []
     for _ in range(2):
         torch.manual_seed(0)
-        call = lambda: ops.scaled_dot_product_attention(q, q, q, dropout_p=0.5)  # noqa: E731
+        call = lambda: ops.scaled_dot_product_attention(q, q, q, dropout_p=0.5)
         draws.append([call() for _ in range(4)])
     assert torch.equal(torch.stack(draws[0]), torch.stack(draws[1]))
     assert len({float(each.sum()) for each in draws[0]}) == 4

@@ -9,10 +9,10 @@ import pytest
 
 torch: Any = pytest.importorskip("torch")
 
-from tests.ops.test_like_torch import BOUNDS, close  # noqa: E402
-from xetl import ops  # noqa: E402
-from xetl.errors import LaunchError  # noqa: E402
-from xetl.ops.calling.declare import FUNCTIONS  # noqa: E402
+from tests.ops.test_like_torch import BOUNDS, close
+from xetl import ops
+from xetl.errors import LaunchError
+from xetl.ops.calling.declare import FUNCTIONS
 
 ENDS = [5, 5, 40, 70]
 

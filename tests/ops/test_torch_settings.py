@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 torch: Any = pytest.importorskip("torch")
-from torch.nn import functional  # noqa: E402
+from torch.nn import functional
 
-from xetl import ops  # noqa: E402
-from xetl.errors import LaunchError  # noqa: E402
+from xetl import ops
+from xetl.errors import LaunchError
 
 
 def test_tensors_without_elements_have_results_without_elements() -> None:

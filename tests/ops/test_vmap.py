@@ -8,10 +8,10 @@ import pytest
 
 torch: Any = pytest.importorskip("torch")
 
-from tests.ops.test_like_torch import close  # noqa: E402
-from xetl import ops  # noqa: E402
-from xetl.errors import LaunchError  # noqa: E402
-from xetl.ops.calling.declare import FUNCTIONS  # noqa: E402
+from tests.ops.test_like_torch import close
+from xetl import ops
+from xetl.errors import LaunchError
+from xetl.ops.calling.declare import FUNCTIONS
 
 attention = torch.nn.functional.scaled_dot_product_attention
 

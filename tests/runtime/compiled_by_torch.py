@@ -26,7 +26,8 @@ def declared(X, Y):
     xetile.store_tile(x + 2, xetile.init_tile(Y, [i], (16,)))
 
 
-import torch  # noqa: E402 -- late on purpose
+# After the kernels: they are to be declared before torch is there.
+import torch
 
 
 def launches(x, y):

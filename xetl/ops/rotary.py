@@ -87,7 +87,7 @@ def _turned(
         no_wider("rope", x, table)
 
     parts = (-1, 2) if interleaved else (2, -1)
-    view: View = lambda a: a.reshape(*a.shape[:-1], *parts)  # noqa: E731
+    view: View = lambda a: a.reshape(*a.shape[:-1], *parts)
 
     def steps(made: Any) -> Any:
         width = next_power_of_2(d // 2)

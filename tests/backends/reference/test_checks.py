@@ -423,7 +423,7 @@ def test_unknown_checks():
 def test_grids_of_all_kinds():
     x, out = sums(40)
     atomic_column_sum.interpret(x, out, grid=(3,), check=" oob , race ")
-    rows = lambda m: xetile.cdiv(m.X.shape[0], m.BM)  # noqa: E731
+    rows = lambda m: xetile.cdiv(m.X.shape[0], m.BM)
     atomic_column_sum.interpret(x, out, grid=rows, BM=8)
     xetile.kernel(grid=rows)(atomic_column_sum.fn).interpret(x, OUT=out, backend=None)
     assert (out == 120).all()

@@ -149,7 +149,7 @@ def attention_gradients(
         constants = (b, left, right, mul, acc, *blocks, d, e)
         sequences = b if q_starts is None else b * (q_starts.shape[0] - 1)
         grid = (sequences, 1, 1)
-        flat: View = lambda x: x.reshape(b, *x.shape[-2:])  # noqa: E731
+        flat: View = lambda x: x.reshape(b, *x.shape[-2:])
         views = [*[flat] * 3, None, *[flat] * 2, *[None] * 4, *[flat] * 3]
         launch = Launch(attention_backward, views, (), grid, constants)
         first = Step(launch, arrays, (scale * _LOG2_E, scale, dropout_p))

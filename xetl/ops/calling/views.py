@@ -311,10 +311,10 @@ def columns(
     if all(x.flags.c_contiguous for x in arrays):
         shape = operands[0].shape
         outer, inner = prod(shape[:dim]), prod(shape[dim + 1 :])
-        flat: View = lambda x: x.reshape(outer, -1, inner)  # noqa: E731
+        flat: View = lambda x: x.reshape(outer, -1, inner)
         views, loops, matrices = [flat] * len(arrays), (), outer
     else:
-        turned: View = lambda x: np.moveaxis(x, dim, -2)  # noqa: E731
+        turned: View = lambda x: np.moveaxis(x, dim, -2)
         batches = split_batch([turned(x) for x in arrays])
         views = [chain(turned, view) for view in batches.views]
         inner, loops, matrices = turned(arrays[0]).shape[-1], *batches[1:]
@@ -363,7 +363,7 @@ def elements(
     arrays = [array_of(x) for x in there]
     last = arrays[-1]
     inward = [*(order_of(last.shape, last.strides) or range(last.ndim))]
-    turned: View = lambda x: x.transpose(inward)  # noqa: E731
+    turned: View = lambda x: x.transpose(inward)
     if all(_is_flat(turned(x)) for x in arrays):
         count = arrays[0].size
         flat = chain(turned, flat_view)

@@ -172,13 +172,13 @@ def _taps_first(weight: Operand, to: Operand) -> list[Step | None]:
     between = to
     if taps > 1 or depth > inner:
         between = temporary((groups, inner * taps, outer), weight.dtype)
-    flat: View = lambda a: a.reshape(groups, 1, outer, -1)  # noqa: E731
-    to_flat: View = lambda a: a.reshape(groups, 1, -1, outer)  # noqa: E731
+    flat: View = lambda a: a.reshape(groups, 1, outer, -1)
+    to_flat: View = lambda a: a.reshape(groups, 1, -1, outer)
     first = turn(weight, flat, between, to_flat)
     if between is to:
         return [first]
-    split: View = lambda a: a.reshape(groups, inner, taps, outer).swapaxes(1, 2)  # noqa: E731
-    each_tap: View = lambda a: a.reshape(groups, taps, depth, outer)  # noqa: E731
+    split: View = lambda a: a.reshape(groups, inner, taps, outer).swapaxes(1, 2)
+    each_tap: View = lambda a: a.reshape(groups, taps, depth, outer)
     return [
         first,
         copy_matrices(between, split, to, each_tap),
@@ -192,8 +192,8 @@ def taps_last(found: Operand, made: Operand) -> list[Step | None]:
     if taps > 1:
         between = temporary((groups, inner, taps, outer), found.dtype)
         steps.append(copy_matrices(found, itself, between, lambda a: a.swapaxes(1, 2)))
-    flat: View = lambda a: a.reshape(groups, 1, -1, outer)  # noqa: E731
-    to_flat: View = lambda a: a.reshape(groups, 1, outer, -1)  # noqa: E731
+    flat: View = lambda a: a.reshape(groups, 1, -1, outer)
+    to_flat: View = lambda a: a.reshape(groups, 1, outer, -1)
     return [*steps, turn(between, flat, made, to_flat)]
 
 

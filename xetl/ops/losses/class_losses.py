@@ -70,7 +70,7 @@ def _as_columns(x: Operand, m: int) -> Down | None:
 def _turned(x: Operand, m: int) -> Down:
     """Rows as the columns of one matrix."""
     classes = x.shape[min(x.ndim, 2) - 1]
-    source: View = lambda a: _classes_last(a).T[None]  # noqa: E731
+    source: View = lambda a: _classes_last(a).T[None]
     return Down((1, classes, m), source, itself)
 
 
@@ -234,7 +234,7 @@ def class_loss_backward(
             constants = (*constants, width_of(classes))
         else:
             line, kernel = _lines(down), kernels.cross_entropy_backward_columns
-            each: View = lambda a: np.broadcast_to(  # noqa: E731
+            each: View = lambda a: np.broadcast_to(
                 line(a) if a.size == m else a.reshape(1, 1), down.shape[::2], subok=True
             )
             views = (each, down.source, line, itself, itself, down.source)

@@ -227,7 +227,7 @@ def scaled_mm(
         work = Product(m, n, a.shape[1], 1, a.dtype)
         cut = cut_for_device([array_of(x) for x in (a, b)], work)
         tiles = choose_tiles(m, n) if cut is None else tiles_of_device(work, cut)
-        line: View = lambda x: x.reshape(-1)  # noqa: E731
+        line: View = lambda x: x.reshape(-1)
         views = (itself, itself, line, line, itself, itself)
         constants = (i32 if a.dtype == i8 else f32, *tiles[:3])
         launch = Launch(scaled_product, views, (), tiles.grid, constants)

@@ -276,9 +276,9 @@ def group_norm_backward(
 
     def steps(made: Any) -> Any:
         groups, channels, n, width = _grouped(input, num_groups)
-        flat: View = lambda a: a.reshape(-1, n)  # noqa: E731
-        column: View = lambda a: a.reshape(-1, 1)  # noqa: E731
-        whole: View = lambda a: a.reshape(groups, -1)  # noqa: E731
+        flat: View = lambda a: a.reshape(-1, n)
+        column: View = lambda a: a.reshape(-1, 1)
+        whole: View = lambda a: a.reshape(groups, -1)
         views = (flat, flat, whole, itself, flat, column, column)
         pieces = min(width, _NARROW), min(width_of(n), _WIDE)
         constants = (channels, num_groups, acc, *pieces)
@@ -335,12 +335,12 @@ def group_norm(
     groups, channels, n, width = _grouped(input, num_groups)
 
     def steps(made: Any) -> Any:
-        flat: View = lambda a: a.reshape(-1, n)  # noqa: E731
-        whole: View = lambda a: a.reshape(groups, -1)  # noqa: E731
+        flat: View = lambda a: a.reshape(-1, n)
+        whole: View = lambda a: a.reshape(groups, -1)
         grid, acc = (groups, 1, 1), SUMS[dtype]
         if n == 1:
-            each: View = lambda a: a.reshape(-1, num_groups, channels)  # noqa: E731
-            own: View = lambda a: a.reshape(num_groups, channels)  # noqa: E731
+            each: View = lambda a: a.reshape(-1, num_groups, channels)
+            own: View = lambda a: a.reshape(num_groups, channels)
             operands, one = (input, weight, bias, *made), Shared(own)
             how = (True, acc, width_of(channels))
             return [rows(norm_rows, operands, (each, one, one, each), how, (eps,))]
@@ -414,7 +414,7 @@ def batch_norm(
     def steps(made: Any) -> Any:
         width = min(_WIDE, width_of(channels if n == 1 else n))
         shape = (samples, channels) if n == 1 else (samples, channels, -1)
-        whole: View = lambda a: a.reshape(shape)  # noqa: E731
+        whole: View = lambda a: a.reshape(shape)
         views = (whole, *[itself] * 4, whole)
         if n == 1:
             constants: tuple[Any, ...] = (SUMS[dtype], _ROWS, width)

@@ -309,7 +309,7 @@ def norm_backward(
         some = max(1, cdiv(m, _PARTS))
         programs = max(1, cdiv(m, some))
         parts = [temporary((programs, n), sums) for _ in range(2)]
-        flat: View = lambda x: x.reshape(-1, n)  # noqa: E731
+        flat: View = lambda x: x.reshape(-1, n)
         views = (flat, flat, as_line, flat, itself, itself)
         constants = (centered, some, sums, width_of(n), width_of(n) == n)
         launch = Launch(norm_backward_rows, views, (), (programs, 1, 1), constants)

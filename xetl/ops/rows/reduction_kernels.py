@@ -107,10 +107,10 @@ def down_of(x: Operand, dims: tuple[int, ...], made: Sequence[Operand]) -> Down 
         return None
     groups = inward[:first], inward[first:end], inward[end:]
     outer, n, inner = (prod(x.shape[i] for i in group) for group in groups)
-    source: View = lambda a: a.transpose(inward).reshape(outer, n, inner)  # noqa: E731
+    source: View = lambda a: a.transpose(inward).reshape(outer, n, inner)
     if not are_views([array_of(x)], [source]):
         return None
-    target: View = lambda a: a.reshape(outer, 1, inner)  # noqa: E731
+    target: View = lambda a: a.reshape(outer, 1, inner)
     return Down((outer, n, inner), source, target)
 
 

@@ -176,8 +176,8 @@ def _in_parts(
     if columns % _PIECE == 0:
         between = temporary((*kept, columns // _PIECE), acc)
         some = TILE // _PIECE
-        cut: View = lambda a: source(a).reshape(*between.shape, _PIECE)  # noqa: E731
-        last: View = lambda a: a[..., None]  # noqa: E731
+        cut: View = lambda a: source(a).reshape(*between.shape, _PIECE)
+        last: View = lambda a: a[..., None]
         one = rows(
             reduce_short_rows,
             (x, between),
@@ -213,9 +213,9 @@ def _by_columns(
         return [_down(x, to, what, how, factor)]
     parts, sums = (outer * count, _PART, inner), (outer, count, inner)
     between = temporary((outer * count, 1, inner), how[-1])
-    source: View = lambda a: what.source(a).reshape(parts)  # noqa: E731
+    source: View = lambda a: what.source(a).reshape(parts)
     one = _down(x, between, Down(parts, source, itself), how, 1.0)
-    seen: View = lambda a: a.reshape(sums)  # noqa: E731
+    seen: View = lambda a: a.reshape(sums)
     return [one, _down(between, to, Down(sums, seen, what.target), how, factor)]
 
 
