@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Generator
 from dataclasses import replace
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -15,7 +16,7 @@ from tests.backends.xegpu import device
 from tests.poison import poison_workspaces
 from xetl.settings import config
 from xetl.transforms.stages import LOOPS, register_stage
-from xetl_cpu.targets import host_machine
+from xetl_cpu.targets import find_target, host_machine
 from xetl_xegpu.launch import devices
 
 devices.set_up()
@@ -33,6 +34,8 @@ OF_PARAMETERS = {"avx2": "avx2", "opencl": "opencl", "xegpu": "opencl"}
 ON_A_DEVICE = "xegpu"
 """The fixture of tests that launch on a device, whatever their parameters."""
 
+HOST_IS_AVX2 = find_target("host").requires == find_target("avx2").requires
+"""Whether this machine has no more than AVX2."""
 
 LARGE_MATRICES = (
     *("backends/", "frontend/", "language/", "numerics/", "ops/", "seeds/"),
@@ -56,6 +59,12 @@ FOLDERS = {
     "passes": ("backends/reference/", "backends/xegpu/", "transforms/"),
 }
 """Tests whose cells compile kernels for the CPU, and those whose cells run passes."""
+
+REPEATS = pytest.mark.slow(repeats=True)
+"""A slow test that repeats a quick one with other values."""
+
+REPEATED_OF_AN_OPTIMISED = 4
+"""In one of so many of these the driver for CPUs optimises; others build faster."""
 
 SETTINGS = "_hypothesis_internal_use_settings"
 """Where hypothesis keeps the settings of a test: a profile cannot override them."""
@@ -92,10 +101,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """The driver for CPUs optimises the kernels of slow tests, as it does for users."""
+    """The driver for CPUs optimises the kernels of some slow tests, as for users."""
     poison_workspaces()
-    marks = {mark.name for mark in item.iter_markers()}
-    device.build_quickly(quickly=marks.isdisjoint({"slow", "optimised"}))
+    slow = item.get_closest_marker("slow")
+    is_drawn = crc32(item.nodeid.encode()) % REPEATED_OF_AN_OPTIMISED == 0
+    is_as_for_users = slow is not None and (is_drawn or slow != REPEATS.mark)
+    is_optimised = is_as_for_users or item.get_closest_marker("optimised")
+    device.build_quickly(quickly=not is_optimised)
 
 
 def target_of(item: pytest.Item) -> str:
@@ -135,7 +147,7 @@ def mark_repeated_cells(items: list[pytest.Item]) -> None:
         kind = item.nodeid.partition("[")[0], target_of(item)
         values = {(*kind, *each) for each in values_of(item)}
         if values and values <= seen:
-            item.add_marker(pytest.mark.slow)
+            item.add_marker(REPEATS)
         seen |= values
 
 
@@ -150,7 +162,7 @@ def mark_later_seeds(items: list[pytest.Item]) -> None:
         function = item.nodeid.partition("[")[0]
         seen[function] += 1
         if seen[function] > QUICK_SEEDS[target_of(item)]:
-            item.add_marker(pytest.mark.slow)
+            item.add_marker(REPEATS)
 
 
 def compiler_of(item: pytest.Item) -> str:
@@ -175,16 +187,20 @@ def mark_later_cells(items: list[pytest.Item]) -> None:
             cells = f"{compiler} {item.nodeid.partition('[')[0]}"
             seen[cells] += 1
             if seen[cells] > QUICK_CELLS[compiler]:
-                item.add_marker(pytest.mark.slow)
+                item.add_marker(REPEATS)
 
 
 def is_asked_for(item: pytest.Item, seen: set[str]) -> bool:
     """Whether the options say to run a test; what was seen of each is noted."""
-    if target_of(item) not in wanted_targets(item.config):
+    target = target_of(item)
+    if target not in wanted_targets(item.config):
         return False
+    is_slow = item.get_closest_marker("slow") is not None
+    if is_slow and target == "avx2" and HOST_IS_AVX2:
+        return False  # the same cells are there for the host
     if not item.config.getoption("--one-of-each") or item.path.stem in CHEAP_CASES:
         return True
-    if item.get_closest_marker("slow"):
+    if is_slow:
         return False
     function = item.nodeid.partition("[")[0]
     is_first = function not in seen
