@@ -18,6 +18,7 @@ from xetl_cpu.vector_math.coefficients import (
     ERFC_F64,
     EXP,
     EXP2,
+    EXP2_BF16,
     EXP2_UP,
     EXP2_UP_BF16,
     LN2_PARTS,
@@ -46,8 +47,16 @@ def exp(lanes: Lanes, x: Value) -> Value:
     return lanes.scale(lanes.polynomial(r, (1.0, 1.0, *EXP[name])), n, is_large)
 
 
-def exp2(lanes: Lanes, x: Value, up: tuple[float, ...] = EXP2_UP) -> Value:
-    """Within 2 ulp; exact for integers. ``up``: for f32, where it `has_scale`."""
+def exp2(
+    lanes: Lanes,
+    x: Value,
+    up: tuple[float, ...] = EXP2_UP,
+    near: tuple[float, ...] = EXP2["f32"],
+) -> Value:
+    """Within 2 ulp; exact for integers.
+
+    For f32: ``up`` where it `has_scale`, else ``near``.
+    """
     name = lanes.format.name
     is_large = lanes.at_least(x, _EXP2_RANGE[name][0])
     if lanes.has_scale() and name == "f32":
@@ -56,12 +65,13 @@ def exp2(lanes: Lanes, x: Value, up: tuple[float, ...] = EXP2_UP) -> Value:
     x = lanes.clamp(x, *_EXP2_RANGE[name])
     n = lanes.nearest(x)
     r = lanes.sub(x, lanes.whole(n))
-    return lanes.scale(lanes.polynomial(r, (1.0, *EXP2[name])), n, is_large)
+    factors = near if name == "f32" else EXP2[name]
+    return lanes.scale(lanes.polynomial(r, (1.0, *factors)), n, is_large)
 
 
 def exp2_approximate(lanes: Lanes, x: Value) -> Value:
     """Within 1e-4 of the result in f32, else 2 ulp; exact for integers."""
-    return exp2(lanes, x, EXP2_UP_BF16)
+    return exp2(lanes, x, EXP2_UP_BF16, EXP2_BF16)
 
 
 def tanh(lanes: Lanes, x: Value) -> Value:
