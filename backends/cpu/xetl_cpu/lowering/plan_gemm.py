@@ -5,22 +5,32 @@ which it is packed, cut and multiplied, and the ``xsmm.brgemm.dispatch`` that th
 Passes and the emission of micro-kernels that come later read the plan, and choose
 nothing themselves; it may be written by hand as well. The numbers are chosen by
 `microkernels/blocking.py` from the facts of the machine.
+
+Where vectors of f32 multiply bf16 or f16, an A that programs compute is widened where
+it is computed, once for all products that read it: a copy would do it for each.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, VectorType
+from xdsl.ir import SSAValue
 from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import VerifyException
 
-from xetl.dialects.base import constant_index, operations_in
+from xetl.dialects.base import constant_index, is_vector, operations_in
 from xetl.dialects.upstream import arith
 from xetl.ir.builder import Builder, Pass
-from xetl_cpu.dialect import BrgemmTileOp, dispatch_of, element_name
+from xetl_cpu.dialect import (
+    BrgemmTileOp,
+    dispatch_of,
+    element_attribute,
+    element_name,
+    operand_shape,
+)
 from xetl_cpu.lowering.tiles import task_along_n
-from xetl_cpu.microkernels.blocking import choose_blocking
+from xetl_cpu.microkernels.blocking import Blocking, choose_blocking
 from xetl_cpu.targets import find_target
 
 
@@ -29,7 +39,7 @@ class PlanGemmPass(Pass):
     target: str = "host"
 
     def rewrite(self, op: ModuleOp) -> None:
-        machine = find_target(self.target)
+        machine, widened = find_target(self.target), dict[SSAValue, SSAValue]()
         for product in operations_in(op, BrgemmTileOp):
             if product.plan is None:
                 (m, n, _), dtype = product.shape(), element_name(product.a)
@@ -41,7 +51,21 @@ class PlanGemmPass(Pass):
                     raise VerifyException(f"a plan cannot be followed: {problem}")
             kernel = Builder.before(product).insert(dispatch_of(plan))
             kernel.name_hint = "kernel"
-            Rewriter.replace_op(product, product.changed(plan=plan, kernel=kernel))
+            a = product.a
+            if _is_widened(product, plan):
+                if a not in widened:
+                    type_ = VectorType(
+                        element_attribute(plan.compute), operand_shape(a)
+                    )
+                    widened[a] = Builder.after(a).insert(arith.ExtfOp(a, type_))
+                a = widened[a]
+            Rewriter.replace_op(product, product.changed(a=a, plan=plan, kernel=kernel))
+
+
+def _is_widened(product: BrgemmTileOp, plan: Blocking) -> bool:
+    """Whether A is no memory of the user's, and is multiplied as a wider type."""
+    is_computed = is_vector(product.a.type) and not plan.is_skinny
+    return is_computed and plan.compute == "f32" != element_name(product.a)
 
 
 def _columns_of_a_program(product: BrgemmTileOp) -> int | None:

@@ -241,6 +241,11 @@ class Blocking:
         return self.arithmetic.instruction == "amx"
 
     @property
+    def copies_a(self) -> bool:
+        """Whether A cannot stay where it is: it is multiplied as a wider type."""
+        return self.dtype != self.compute and not self.is_called
+
+    @property
     def panels(self) -> int:
         """Panels of B, the last one padded."""
         return ceil(self.block_n / self.nr)

@@ -8,7 +8,7 @@ from xetl.dialects.base import Index
 from xetl.dialects.upstream import memref
 from xetl.dialects.xetile import TileType
 from xetl.ir.builder import Builder
-from xetl_cpu.dialect import BrgemmTileOp
+from xetl_cpu.dialect import BrgemmTileOp, element_name
 from xetl_cpu.lowering.loops.materialization import materialize
 from xetl_cpu.lowering.loops.state import (
     Buffer,
@@ -54,7 +54,7 @@ def may_stay(blocking: Blocking, a: Factor) -> bool:
 
     A library's kernels are made for one distance of rows, which only copies have.
     """
-    if blocking.is_called or blocking.dtype != blocking.compute:
+    if blocking.is_called or element_name(a.matrix.memref) != blocking.compute:
         return False
     return a.matrix.is_contiguous()
 

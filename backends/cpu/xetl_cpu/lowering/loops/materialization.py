@@ -77,13 +77,19 @@ def _reduce_and_keep(
 
 
 def _cast(value: SSAValue) -> Operation | None:
-    """A cast of the value to a narrower type, in the same block, for a product."""
+    """A cast of the value to a narrower type, in the same block, for a product.
+
+    Back from there, if it is multiplied as the wider type.
+    """
     owner = value.owner
     for use in value.uses:
         cast = use.operation
         if not isinstance(cast, arith.TruncfOp) or not isinstance(owner, Operation):
             continue
         readers = [other.operation for other in cast.results[0].uses]
+        if len(readers) == 1 and isinstance(readers[0], arith.ExtfOp):
+            (cast,) = readers
+            readers = [other.operation for other in cast.results[0].uses]
         if cast.parent is owner.parent and all(
             isinstance(reader, BrgemmTileOp) and reader.parent is owner.parent
             for reader in readers

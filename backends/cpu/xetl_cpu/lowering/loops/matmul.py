@@ -133,8 +133,9 @@ class _Product:
     def emit(self, build: Builder, is_own: SSAValue | None) -> None:
         """On panels for many programs, a block of rows after the other, or on its own.
 
-        AMX copies A: of a tall tile, only what stays in L2, and all blocks have one
-        place for sums. What a program packs is packed once, for all rows.
+        Where A is copied (for AMX, or widened), only what stays in L2 is of a tall
+        tile, and all blocks have one place for sums. What a program packs is packed
+        once, for all rows.
         """
         if not self._is_by_blocks():
             self._emit_chunks(build, is_own)
@@ -151,7 +152,8 @@ class _Product:
     def _is_by_blocks(self) -> bool:
         """Whether blocks of rows may come one after the other."""
         blocking = self.blocking
-        is_tall = blocking.uses_tiles and blocking.block_m > blocking.mc
+        is_copied = blocking.uses_tiles or blocking.copies_a
+        is_tall = is_copied and blocking.block_m > blocking.mc
         return is_tall and self.to is not None and self.op.packed is not None
 
     def _rows_from(self, build: Builder, first: SSAValue, most: Index) -> _Product:
@@ -190,7 +192,8 @@ class _Product:
     def _most(self, build: Builder) -> Index:
         """How long a chunk is: what the program packs has to stay in its cache."""
         op, blocking, k = self.op, self.blocking, self.extents[1]
-        if op.packed is None or not may_stay(blocking, self.a):
+        may_run = may_stay(blocking, self.a) or self._is_by_blocks()
+        if op.packed is None or not may_run:
             return blocking.chunk
         most = _run(build, blocking, k)
         if blocking.uses_tiles:
