@@ -26,6 +26,9 @@ CASES = [
     ((2, 6, 9, 50), (12, 1, 3, 3), {"groups": 6, "padding": "same"}),
     ((2, 6, 9, 11), (5, 6, 1, 1), {}),
     ((2, 6, 9, 11), (5, 6, 1, 1), {"stride": 2, "padding": 1}),
+    # A row of windows sees every second or third row of the input.
+    ((2, 6, 9, 11), (5, 6, 1, 1), {"stride": 2}),
+    ((2, 6, 10, 11), (4, 3, 1, 3), {"stride": (3, 1), "padding": (0, 1), "groups": 2}),
     ((6, 9, 11), (5, 6, 2, 2), {"padding": "same", "dilation": (3, 1)}),
     ((2, 70, 5, 9), (70, 70, 3, 3), {"padding": "valid"}),
     ((2, 6, 40), (8, 6, 3), {"padding": 1, "stride": 2}),

@@ -99,11 +99,11 @@ def contiguous(x: Operand, groups: int) -> tuple[list[Step], Operand]:
 
 
 def _with_channels_last(
-    x: Operand, shape: Shape, behind: int, g: Geometry, groups: int
+    x: Operand, shape: Shape, behind: int, g: Geometry, groups: int, apart: int
 ) -> tuple[list[Step], Operand]:
     """Steps that write the padded input anew, as ``shape`` in one row, and this.
 
-    ``behind``: more elements, which nobody writes.
+    ``behind``: more elements, which nobody writes. Only rows so far ``apart`` are.
     """
     (images, *_), (_, channels, height, width) = shape, x.shape
     count = size_of(shape)
@@ -112,7 +112,7 @@ def _with_channels_last(
 
     def whole(array: Numbers) -> Numbers:
         split = array.reshape(images, channels // groups, height, width)
-        return split.swapaxes(1, 2)
+        return split.swapaxes(1, 2)[:, ::apart]
 
     step = turn(x, whole, padded, lambda a: a[:count].reshape(shape), g.first)
     assert step is not None
@@ -127,11 +127,14 @@ def find_windows(x: Operand, g: Geometry, groups: int) -> Windows:
     28 rows: a fifth of the time).
     """
     images, (rows, across) = x.shape[0] * groups, g.padded
+    # Windows of one row see only every so many rows.
+    apart = g.stride[0] if g.taps[0] == 1 and g.first[0] == 0 else 1
+    rows = cdiv(rows, apart)
     channels = paired(x.shape[1] // groups, x)
     pixels = cdiv(g.result[1], _STRIP) * _STRIP
     behind = (pixels - g.result[1]) * g.stride[1] * channels
     shape = images, rows, across, channels
-    steps, padded = _with_channels_last(x, shape, behind, g, groups)
+    steps, padded = _with_channels_last(x, shape, behind, g, groups, apart)
     kh, kw = g.taps
     # Taps beside each other are one piece of memory.
     merges = g.dilation[1] == 1 and kw * channels <= _LONGEST
@@ -143,7 +146,7 @@ def find_windows(x: Operand, g: Geometry, groups: int) -> Windows:
         strides = across * one, g.dilation[1] * one, g.stride[1] * one, array.itemsize
         return as_strided(array, shape, strides, subok=True)
 
-    constants = (kh, rows, g.stride[0], g.dilation[0])
+    constants = (kh, rows, g.stride[0] // apart, g.dilation[0])
     return Windows(steps, padded, view, kj, k, constants)
 
 
