@@ -1,4 +1,5 @@
 // RUN: xetl-opt %s -p 'prefetch-rows{target=amx}' | filecheck %s
+// RUN: xetl-opt %s -p 'prefetch-rows{target=avx2}' | filecheck %s
 // RUN: xetl-opt %s -p 'prefetch-rows{target=avx512_bf16}' | filecheck %s --check-prefix NEAR
 
 // L3 of some machines is near: what is in flight hides it.

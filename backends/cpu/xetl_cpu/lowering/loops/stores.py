@@ -4,8 +4,8 @@ Some stores go past the caches, where the matrix they fill is larger than these:
 that is stored to is read first; a non-temporal store of all of it is not, which saves a
 third of what an elementwise kernel moves.  It must be aligned, and what fits into a
 cache, or was loaded to be updated, is better left there.  Its size is known at run time
-only.  Rows of wide tiles begin with a vector under a mask on AVX-512, so that all
-others are aligned.
+only.  Rows of wide tiles begin with a vector under a mask, so that all others are
+aligned; on AVX2 those that go past the caches.
 
 Before: ``for column { store %v, %out }``
 After:  ``if %large_and_aligned { for column { store nontemporal } } else { for ... }``
@@ -97,14 +97,17 @@ def alignment(
     _, (row_step, _) = view_of(base, build)
     step = build.times(row_step, width)
     extent = build.times(rows, step)
-    # AVX2 stores under masks by dozens of operations.
-    is_wide = to.shape[1] >= _WIDE and to.non_negative and state.target.has_masks
+    # Masks are instructions of AVX-512, and of AVX2 for what fills a register.
+    masks = state.target.has_masks
+    has_lead = masks or vector_bytes == state.target.vector_bytes
+    is_wide = to.shape[1] >= _WIDE and to.non_negative and has_lead
     least = most_kept or state.target.machine.most_kept
-    if isinstance(extent, int) and extent < least and not is_wide:
+    if isinstance(extent, int) and extent < least and not (is_wide and masks):
         return None
     start = build.insert(memref.ExtractAlignedPointerAsIndexOp(base))
     first = build.index(build.plus(start, build.times(to.col, width)))
     last_bits = build.index(vector_bytes - 1)
+    is_large = build.compare("sge", build.index(extent), least)
     lead: Index = 0
     if is_wide:
         past = build.insert(arith.AndiOp(first, last_bits))
@@ -116,11 +119,12 @@ def alignment(
         if to.shape[0] > 1:  # rows of a tile that has grown may be short
             is_long = build.compare("sge", build.index(row_step), _WIDE)
             is_even = build.both(is_long, is_even)
+        if not masks:  # those of AVX2 take as long as a dozen vectors
+            is_even = build.both(is_large, is_even)
         lead = build.select(is_even, lead, 0)
     moved = build.index(build.plus(first, build.times(lead, width)))
     low = build.insert(arith.OriOp(moved, build.index(step)))
     odd = build.insert(arith.AndiOp(low, last_bits))
-    is_large = build.compare("sge", build.index(extent), least)
     is_aligned = build.compare("eq", odd, 0)
     return Alignment(lead, build.both(is_large, is_aligned))
 
