@@ -41,10 +41,11 @@ _TANH_IS_ONE = {"f32": 10.0, "f64": 20.0}
 def exp(lanes: Lanes, x: Value) -> Value:
     """Within 2 ulp; overflows to infinity, underflows through subnormals to 0."""
     name = lanes.format.name
-    is_large = lanes.at_least(x, _EXP_RANGE[name][0])
-    x = lanes.limit(x, *_EXP_RANGE[name])
+    low, high = _EXP_RANGE[name]
+    is_large = lanes.at_least(x, low)
+    x = lanes.limit(x, lanes.least / LOG2E, high)
     n, r = _reduce(lanes, x)
-    return lanes.scale(lanes.polynomial(r, (1.0, 1.0, *EXP[name])), n, is_large)
+    return lanes.scale(lanes.polynomial(r, (1.0, 1.0, *EXP[name])), n, is_large, x)
 
 
 def exp2(
@@ -66,7 +67,7 @@ def exp2(
     n = lanes.nearest(x)
     r = lanes.sub(x, lanes.whole(n))
     factors = near if name == "f32" else EXP2[name]
-    return lanes.scale(lanes.polynomial(r, (1.0, *factors)), n, is_large)
+    return lanes.scale(lanes.polynomial(r, (1.0, *factors)), n, is_large, x)
 
 
 def exp2_approximate(lanes: Lanes, x: Value) -> Value:
@@ -205,10 +206,11 @@ def _power_f64(lanes: Lanes, x: Value, y: Value) -> Value:
     is_normal = lanes.compare("<", lanes.absolute(exponent), 1100.0)
     rest = lanes.select(is_normal, rest, 0.0)
     is_large = lanes.at_least(exponent, _EXP2_RANGE["f64"][0])
-    exponent = lanes.clamp(exponent, -1100.0, 1100.0)
+    exponent = lanes.clamp(exponent, *_EXP2_RANGE["f64"])
     n = lanes.nearest(exponent)
     r = lanes.add(lanes.sub(exponent, lanes.whole(n)), rest)
-    return lanes.scale(lanes.polynomial(r, (1.0, *EXP2["f64"])), n, is_large)
+    power = lanes.polynomial(r, (1.0, *EXP2["f64"]))
+    return lanes.scale(power, n, is_large, exponent)
 
 
 def log2_pair(lanes: Lanes, x: Value) -> tuple[Value, Value]:

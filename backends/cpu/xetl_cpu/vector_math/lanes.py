@@ -213,22 +213,29 @@ class Lanes:
         mask = const(I16 if self.count == 16 else I8, -1)
         return self._with_masks("reduce", [x, down, x, mask])
 
-    def scale(self, x: Value, nearest: Value, where: Value) -> Value:
+    def scale(self, x: Value, nearest: Value, where: Value, by: Value) -> Value:
         """``x * 2**n``, 0 in lanes that are not in the mask ``where``.
 
         2**n itself may overflow or underflow. A product that underflows takes some
         hundred cycles on Intel's cores, so lanes known to become 0 are left out of the
-        mask.  AVX-512 has an instruction for it; elsewhere it is done in two halves,
-        whose exponents add up to what is found in ``nearest``.
+        mask.  AVX-512 has an instruction for it.  Elsewhere ``by``, which is about n,
+        is at least `least`, and n is moved towards 0 by what the other factor, chosen
+        by the sign, makes up for; of `least` that leaves 0.
         """
         if self.has_scale():
             return self.scale_by_floor(x, self.whole(nearest), where)
         builder, up = self.builder, self.integer(self.format.fraction)
-        both = self.bits(nearest)
-        half = builder.lshr(both, self.integer(1))
-        halves = half, builder.sub(both, half)
-        first, second = (self.from_bits(builder.shl(each, up)) for each in halves)
-        return self.mul(self.mul(x, self.select(where, first, 0.0)), second)
+        is_small = builder.icmp_signed("<", self.bits(by), self.integer(0))
+        rest = 2.0 ** (self.format.fraction + 1)
+        second = self.select(is_small, 1 / rest, rest)
+        # Less the bias of the second there is one left of the two in ``nearest``.
+        moved = builder.sub(builder.shl(self.bits(nearest), up), self.bits(second))
+        return self.mul(self.mul(x, self.from_bits(moved)), second)
+
+    @property
+    def least(self) -> float:
+        """The exponent of 2 from which on `scale` gives 0 exactly."""
+        return -float(self.format.bias + self.format.fraction + 1)
 
     def scale_by_floor(self, x: Value, n: Value, where: Value) -> Value:
         """The same by the floor of any n, if it `has_scale`."""

@@ -97,9 +97,9 @@ def alignment(
     _, (row_step, _) = view_of(base, build)
     step = build.times(row_step, width)
     extent = build.times(rows, step)
-    # Masks are instructions of AVX-512, and of AVX2 for what fills a register.
+    # Masks are instructions of AVX-512, and of AVX2 for what fills registers.
     masks = state.target.has_masks
-    has_lead = masks or vector_bytes == state.target.vector_bytes
+    has_lead = masks or vector_bytes >= state.target.vector_bytes
     is_wide = to.shape[1] >= _WIDE and to.non_negative and has_lead
     least = most_kept or state.target.machine.most_kept
     if isinstance(extent, int) and extent < least and not (is_wide and masks):
@@ -107,7 +107,6 @@ def alignment(
     start = build.insert(memref.ExtractAlignedPointerAsIndexOp(base))
     first = build.index(build.plus(start, build.times(to.col, width)))
     last_bits = build.index(vector_bytes - 1)
-    is_large = build.compare("sge", build.index(extent), least)
     lead: Index = 0
     if is_wide:
         past = build.insert(arith.AndiOp(first, last_bits))
@@ -120,11 +119,13 @@ def alignment(
             is_long = build.compare("sge", build.index(row_step), _WIDE)
             is_even = build.both(is_long, is_even)
         if not masks:  # those of AVX2 take as long as a dozen vectors
+            is_large = build.compare("sge", build.index(extent), least)
             is_even = build.both(is_large, is_even)
         lead = build.select(is_even, lead, 0)
     moved = build.index(build.plus(first, build.times(lead, width)))
     low = build.insert(arith.OriOp(moved, build.index(step)))
     odd = build.insert(arith.AndiOp(low, last_bits))
+    is_large = build.compare("sge", build.index(extent), least)
     is_aligned = build.compare("eq", odd, 0)
     return Alignment(lead, build.both(is_large, is_aligned))
 
