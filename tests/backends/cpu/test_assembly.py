@@ -187,7 +187,7 @@ def mapped(X, Y, B: constexpr = 1024, F: constexpr = xetile.exp2):
 
 
 @pytest.mark.parametrize(
-    ("function", "most"), [(xetile.exp, 21), (xetile.exp2, 19), (xetile.erf, 24)]
+    ("function", "most"), [(xetile.exp, 19), (xetile.exp2, 17), (xetile.erf, 24)]
 )
 def test_functions_of_avx2_are_short(function: Any, most: int) -> None:
     """Rounding is an addition, and powers are made of its bits; erf is looked up."""
@@ -200,8 +200,9 @@ def test_functions_of_avx2_are_short(function: Any, most: int) -> None:
         # Constants that have no register are loaded, and added to.
         copies = "vbroadcast", "vpbroadcast", "vmov"
         own = [x for x in loop if x.startswith("v") and not x.startswith(copies)]
-        assert len(own) <= most, "\n".join(loop)
-        assert not any(x.startswith(("vround", "vdiv", "vblendv")) for x in own)
+        blends = [x for x in own if x.startswith("vblendv")]  # two of Intel's cores
+        assert len(own) + len(blends) <= most, "\n".join(loop)
+        assert not any(x.startswith(("vround", "vdiv")) for x in own)
 
 
 @pytest.mark.parametrize("target", ["avx2", "avx512"])
