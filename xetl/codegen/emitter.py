@@ -103,6 +103,10 @@ class Emitter:
         """
         return None
 
+    def chosen(self, value: Value) -> Value:
+        """What was chosen lane by lane, as it is to be stored."""
+        return value
+
     def hidden(self, number: Value) -> Value:
         """The same number, where the target can keep strength reduction off it."""
         return number

@@ -192,6 +192,8 @@ def _load(em: Emitter, op: vector.LoadOp) -> None:
 def _store(em: Emitter, op: vector.StoreOp) -> None:
     value, (base, address) = em.get(op.operands[0]), _place(em, op)
     stored = _to_memory(em, value, base.element)
+    if isinstance(op.operands[0].owner, arith.SelectOp):
+        stored = em.chosen(stored)
     given, past = op.alignment, op.nontemporal
     if given is None or past is None or not past.value.data:
         em.builder.store(stored, address, align=byte_width(base.element))

@@ -348,6 +348,12 @@ class Builder(ir.IRBuilder):
             result.add_incoming(final, latch)
             loop.results.append(result)
 
+    def freeze(self, value: Value) -> Value:
+        """The same value, any but undefined; llvmlite has no function for it."""
+        found = Instruction(self.block, value.type, "freeze", [value])
+        self._insert(found)
+        return found
+
     def hidden(self, number: Value) -> Value:
         """The same number; LLVM does not know it before it selects instructions."""
         name = "llvm.launder.invariant.group.p0"

@@ -220,3 +220,22 @@ def largest(X, Y, N: constexpr = 1024):
     row = xetile.program_id(0)
     v = xetile.load_tile(xetile.init_tile(X, [row, 0], (1, N)), padding=-xetile.inf)
     Y[row] = v.max(propagate_nan=False)
+
+
+def clipped(X, Y, N: constexpr = 256):
+    best = xetile.full((1, N), 0, f32)
+    for row in range(X.shape[0]):
+        v = xetile.load_tile(xetile.init_tile(X, [row, 0], (1, N)))
+        best = xetile.where(v > best * 2, v, best)
+    xetile.store_tile(best, xetile.init_tile(Y, [0, 0], (1, N)))
+
+
+def test_what_is_chosen_is_not_stored_by_masks_of_avx() -> None:
+    """LLVM stores so what is chosen between new and old elements of the same memory."""
+    x = np.zeros((8, 256), np.float32)
+    text = xetile.kernel(clipped).ir("asm", x, x[:1].copy(), target="avx2")
+    loops = [x for x in inner_loops(text) if any("vcmp" in each for each in x)]
+    assert loops
+    for loop in loops:
+        assert any("vblendvps" in each for each in loop)
+        assert not any(re.match(r"vmaskmovps\s+%ymm\d+, ", each) for each in loop)

@@ -64,6 +64,14 @@ class KernelEmitter(Emitter):
         """The thread's scratch."""
         return self.scratch if self.target.loads_one_by_one else None
 
+    def chosen(self, value: Value) -> Value:
+        """The same vector, if there are no masks: stores by those of AVX are slow.
+
+        LLVM makes one of a choice between new and old elements of the same memory, but
+        not of a frozen one. [measured] Zen 3, 8 f32: 6 ns; load, choose and store 0.7.
+        """
+        return value if self.target.has_masks else self.builder.freeze(value)
+
     def hidden(self, number: Value) -> Value:
         """See `Builder.hidden`."""
         return self.builder.hidden(number)
