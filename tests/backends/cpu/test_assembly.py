@@ -239,3 +239,16 @@ def test_what_is_chosen_is_not_stored_by_masks_of_avx() -> None:
     for loop in loops:
         assert any("vblendvps" in each for each in loop)
         assert not any(re.match(r"vmaskmovps\s+%ymm\d+, ", each) for each in loop)
+
+
+@pytest.mark.parametrize(("dtype", "lanes"), [("u1", 32), ("u2", 16), ("f4", 8)])
+def test_rows_are_copied_in_whole_registers(dtype: str, lanes: int) -> None:
+    x = np.zeros((8, 256), dtype)
+    text = xetile.kernel(copied).ir("loops", x, x.copy(), target="avx2")
+    assert re.findall(r"vector.load .*vector<(\d+)x", text)[0] == str(lanes)
+
+
+def copied(X, Y, N: constexpr = 256):
+    row = xetile.program_id(0)
+    v = xetile.load_tile(xetile.init_tile(X, [row, 0], (1, N)))
+    xetile.store_tile(v, xetile.init_tile(Y, [row, 0], (1, N)))
