@@ -49,7 +49,7 @@ class Costs:
         l2_bytes: that L2 gives in a cycle.
         l3_latency: until L3 answers a single load.
         step: of a step of a register tile beside its arithmetic.
-        loop: that the end of a loop takes from the arithmetic, whose ports it shares.
+        loop: that the end of a loop, and asking ahead once, take from the arithmetic.
         prologue: of a run of steps.
     """
 
@@ -77,6 +77,8 @@ class Machine:
         cores: that this process may use.
         nodes: of memory (NUMA).
         huge_page: bytes of a transparent huge page; 0: the system has none.
+        asks_from: rows of A from which on a product that streams B asks for what comes
+            next; where fewer rows leave little to compute, the processor does so.
         kept: bytes of a result that is better left in the caches even though nobody
             may read it soon; None: as many as L3 has.
     """
@@ -89,6 +91,7 @@ class Machine:
     cores: int = 1
     nodes: int = 1
     huge_page: int = 2 * MB
+    asks_from: int = 1
     kept: int | None = None
 
     @property
@@ -165,11 +168,16 @@ FAMILIES = {
             Cache(32 * KB, 8),
             Cache(512 * KB, 8),
             Cache(8 * MB, 16, 4),
-            # L3 of Zen 3 in a virtual machine, beside busy cores: 40 ns.
-            replace(_TWO_FMAS, l3_latency=130),
+            # A step of 6 x 16 is 6 cycles, and asked for two lines each time: 512 cubed
+            # in f32 on Zen 3, beside a busy core, 84 GFLOP/s; once a line 91. L3 of
+            # Zen 3 in a virtual machine, beside busy cores: 40 ns.
+            replace(_TWO_FMAS, loop=1, l3_latency=130),
             # There, with 32 MB of it: copies past it take 6 % longer at 8 MB, 41 % less
             # at 16; three, each of the last one's result, 31 % longer at 4, less at 8.
             kept=8 * MB,
+            # 4096 x 4096 in f32 by 1, 2, 4 and 8 rows on Zen 3, busy: 10.5, 17.9, 28.4
+            # and 40 GFLOP/s; without asking 12.1, 18.6, 26 and 36.
+            asks_from=3,
         ),
     )
 }

@@ -66,7 +66,12 @@ def test_blocks_fit_the_caches_they_are_meant_for(
     assert of_a * plan.run * size <= l2 // 4
     assert plan.nr * plan.kc * size <= (l1 * 2 // 3 if plan.uses_tiles else l2 // 4)
     packed = max(rows, columns) * plan.chunk * size
-    assert packed <= max(l2 // 4, max(tile) * 128 * plan.k_pack * size)
+    if packed > max(l2 // 4, max(tile) * 128 * plan.k_pack * size):
+        # Of half as many steps the prologue and the update of C were too much.
+        costs, sums = target.machine.costs, plan.mr * plan.vectors
+        work = sums * min(costs.fma, costs.dot) * plan.chunk // plan.k_pack // 2
+        assert costs.prologue + sums > 0.04 * work
+        assert packed <= l2 // 2
     for k in (plan.chunk, plan.run, plan.kc):
         assert k % plan.k_step == k % plan.k_pack == 0
     assert plan.all_at_once * size * of_a <= l2 // 2
@@ -92,6 +97,11 @@ def test_the_end_of_a_loop_is_a_small_part(name: str) -> None:
         arithmetic = costs.fma * plan.mr * plan.vectors
         assert costs.loop / plan.unroll <= 0.05 * arithmetic
         assert plan.unroll == 1 or costs.loop > 0
+
+
+def test_short_steps_do_not_ask_for_a_line_again_and_again() -> None:
+    plan = choose_blocking(described("avx2"), "f32", 256, 256)
+    assert (plan.mr, plan.nr, plan.unroll, plan.chunk) == (6, 16, 4, 256)
 
 
 def test_what_silicon_showed() -> None:

@@ -24,9 +24,11 @@ bf16: 11 % faster on one thread, 8 to 17 % on two; f32 gains nothing).
 
 The end of a loop shares ports with the multiply-adds where the machine's costs say so:
 as many steps are in the loop's body as make it a small part, four at most (1024 cubed
-in f32 on Granite Rapids: 84 % of the peak, 77 by one step).
+in f32 on Granite Rapids: 84 % of the peak, 77 by one step). So do lines that strips ask
+for: each step asks for a few bytes, and then for the same line again.
 
-A run of k adds a prologue and the update of C.  Of all tiles that fit we take the
+A run of k adds a prologue and the update of C; what a program packs itself is long
+enough that these are a small part, too.  Of all tiles that fit we take the
 one whose time over the *padded* block is least: padding is work too.
 
 The cache model (Goto and van de Geijn, 2008).  A quarter of L2 holds A's block, ``mc``
@@ -65,8 +67,10 @@ _STRIPS = 6
 _LONGEST = 1024
 """Steps of a run: longer ones save nothing more."""
 
-_SHORTEST = 128
-"""Steps that a program packs at once, at least."""
+_SHORTEST, _RUN_PART = 128, 0.04
+"""Steps that a program packs at once, at least; more where what a run takes besides is
+more of it than this (128 x 1024 x 4096 in f32 on Zen 3 by 128 and 256 steps: 67 and 71
+to 76 GFLOP/s)."""
 
 FEW_PANELS = 4
 """Of B, that meet whole rows of A on tiles."""
@@ -342,7 +346,7 @@ def choose_blocking(
         arithmetic=arithmetic,
         mr=mr,
         nr=nr,
-        chunk=_chunk(target, arithmetic, (block_m, block_n), kc),
+        chunk=_chunk(target, (mr, vectors), arithmetic, (block_m, block_n), kc),
         run=run,
         kc=kc,
         mc=mc,
@@ -409,17 +413,24 @@ def _rows_of(size: int, row: int, mr: int) -> int:
 
 
 def _chunk(
-    target: Target, arithmetic: Arithmetic, block: tuple[int, int], kc: int
+    target: Target,
+    tile: tuple[int, int],
+    arithmetic: Arithmetic,
+    block: tuple[int, int],
+    kc: int,
 ) -> int:
     """How much of k a program packs at once: A's and B's part in a quarter of L2.
 
+    In half of it, where else what a run takes besides its steps were too much.
     With AMX a piece of ``kc`` at least: half of it costs as many turns of C, unless
     these are of few rows.
     """
-    word = arithmetic.k_pack * arithmetic.compute_bytes
-    steps = _power_of_two(target.machine.l2.size // 4 // (max(block) * word))
+    step = max(block) * arithmetic.k_pack * arithmetic.compute_bytes
+    steps, most = (_power_of_two(target.machine.l2.size // n // step) for n in (4, 2))
     if arithmetic.instruction != "amx":
-        return min(max(steps, _SHORTEST), _LONGEST) * arithmetic.k_pack
+        least = _of_a_run(target, tile) / (_RUN_PART * _work(target, tile, arithmetic))
+        steps = max(steps, _SHORTEST, most if steps < least else 0)
+        return min(steps, _LONGEST) * arithmetic.k_pack
     least = kc if block[0] > AMX_TILE else _SHORTEST
     return max(min(steps, _LONGEST) * arithmetic.k_pack, least)
 
@@ -454,6 +465,11 @@ def _work(target: Target, tile: tuple[int, int], arithmetic: Arithmetic) -> floa
     return product * _rows_of_sums(mr, arithmetic) * vectors
 
 
+def _of_a_run(target: Target, tile: tuple[int, int]) -> float:
+    """Cycles that a run of steps takes besides: a prologue, and the update of C."""
+    return target.machine.costs.prologue + tile[0] * tile[1]
+
+
 def _registers(mr: int, vectors: int, sets: int, arithmetic: Arithmetic) -> int:
     """What a tile needs; see the module docstring."""
     return sets * _rows_of_sums(mr, arithmetic) * vectors + vectors + 1
@@ -478,6 +494,6 @@ def _strip_cycles(
     )
     nr = vectors * target.lanes(arithmetic.accumulator)
     run, _, _ = _runs(target, (mr, nr), arithmetic, (block_m, nr))
-    prologue = (costs.prologue + mr * vectors) / (run // arithmetic.k_pack)
+    prologue = _of_a_run(target, tile) / (run // arithmetic.k_pack)
     loop = costs.loop / _unroll(target, tile, arithmetic)
     return step + costs.step + loop + prologue

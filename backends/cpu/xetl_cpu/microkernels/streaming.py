@@ -110,6 +110,8 @@ class Streams:
         If B stays in the third cache, for what was read before, which does nothing:
         asking would cost 15 % there, as much as it gains where memory is read.
         """
+        if self._product.blocking.block_m < self._product.target.machine.asks_from:
+            return
         builder = self._product.builder
         index = builder.add(index, self._distance)
         for place in self.places(index):
