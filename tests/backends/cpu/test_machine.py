@@ -145,7 +145,8 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 def test_costs_are_measured_and_kept(folder: Path) -> None:
     machine = replace(host_machine(), costs=FAMILIES[host_machine().family].costs)
     found = measured_costs.measure_costs(machine)
-    fitted = {each: getattr(machine.costs, each) for each in ("step", "prologue")}
+    names = ("l3_latency", "step", "loop", "prologue")
+    fitted = {each: getattr(machine.costs, each) for each in names}
     costs = asdict(found)
     assert {each: costs.pop(each) for each in fitted} == fitted
     assert all(cost > 0 for cost in costs.values())

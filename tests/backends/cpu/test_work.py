@@ -143,7 +143,7 @@ def _forks(
 
 
 def test_a_loop_of_a_program_is_said_to_run_on_one_thread() -> None:
-    said = sums.explain("f32[M,N] f32[M,N]", C=256).remarks
+    said = sums.explain("f32[M,N] f32[M,N]", C=64).remarks
     (found,) = [each for each in said if each.topic == "threads"]
     assert "in a second kernel" in found.text
     assert "range(0, X.shape[1], C)" in found.source
