@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import gc
+import os
+import time
 from collections import Counter
 from collections.abc import Generator
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 from zlib import crc32
 
@@ -63,6 +66,9 @@ FOLDERS = {
 REPEATS = pytest.mark.slow(repeats=True)
 """A slow test that repeats a quick one with other values."""
 
+PASSES = 8
+"""Such tests run in so many passes over all files, begun with another one each day."""
+
 REPEATED_OF_AN_OPTIMISED = 4
 """In one of so many of these the driver for CPUs optimises; others build faster."""
 
@@ -85,6 +91,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="run one case of each test, of the lit tests and a few others all; "
         "of tests by hypothesis a quarter of their examples",
     )
+    parser.addoption(
+        "--minutes",
+        type=float,
+        default=inf,
+        help="slow tests that repeat quick ones begin within so many (default: any)",
+    )
+
+
+def began() -> float:
+    """When the tests did, in seconds; the same in all processes that run them."""
+    return float(os.environ.setdefault("TESTS_BEGAN", str(time.time())))
 
 
 def wanted_targets(config: pytest.Config) -> set[str]:
@@ -95,6 +112,7 @@ def wanted_targets(config: pytest.Config) -> set[str]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    began()
     device.is_left_out = "opencl" not in wanted_targets(config)
     device.prepare_for_quick_builds()
     host_machine()  # is read once: here, not while a test pretends another one
@@ -102,8 +120,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """The driver for CPUs optimises the kernels of some slow tests, as for users."""
-    poison_workspaces()
     slow = item.get_closest_marker("slow")
+    minutes = item.config.getoption("--minutes")
+    if slow == REPEATS.mark and time.time() > began() + 60 * minutes:
+        pytest.skip(f"{minutes} minutes are over; this repeats a quick test")
+    poison_workspaces()
     is_drawn = crc32(item.nodeid.encode()) % REPEATED_OF_AN_OPTIMISED == 0
     is_as_for_users = slow is not None and (is_drawn or slow != REPEATS.mark)
     is_optimised = is_as_for_users or item.get_closest_marker("optimised")
@@ -190,17 +211,24 @@ def mark_later_cells(items: list[pytest.Item]) -> None:
                 item.add_marker(REPEATS)
 
 
+def pass_of(item: pytest.Item) -> int:
+    """In which pass over the files a slow test runs that repeats a quick one."""
+    if item.get_closest_marker("slow") != REPEATS.mark:
+        return 0
+    day = int(began() // (24 * 3600))
+    return (crc32(item.nodeid.encode()) + day) % PASSES
+
+
 def is_asked_for(item: pytest.Item, seen: set[str]) -> bool:
     """Whether the options say to run a test; what was seen of each is noted."""
-    target = target_of(item)
-    if target not in wanted_targets(item.config):
+    wanted = wanted_targets(item.config)
+    if HOST_IS_AVX2 and "host" in wanted:
+        wanted -= {"avx2"}  # the same cells are there for the host
+    if target_of(item) not in wanted:
         return False
-    is_slow = item.get_closest_marker("slow") is not None
-    if is_slow and target == "avx2" and HOST_IS_AVX2:
-        return False  # the same cells are there for the host
     if not item.config.getoption("--one-of-each") or item.path.stem in CHEAP_CASES:
         return True
-    if is_slow:
+    if item.get_closest_marker("slow"):
         return False
     function = item.nodeid.partition("[")[0]
     is_first = function not in seen
@@ -225,12 +253,9 @@ def pytest_collection_modifyitems(
     mark_later_cells(items)
     seen: set[str] = set()
     kept = [item for item in items if is_asked_for(item, seen)]
-    if len(kept) < len(items):
-        left_out = set(items) - set(kept)
-        config.hook.pytest_deselected(
-            items=[each for each in items if each in left_out]
-        )
-        items[:] = kept
+    left_out = set(items) - set(kept)
+    config.hook.pytest_deselected(items=[each for each in items if each in left_out])
+    items[:] = sorted(kept, key=pass_of)
     if config.getoption("--one-of-each"):
         for item in kept:
             take_few_examples(item)
