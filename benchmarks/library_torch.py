@@ -40,8 +40,9 @@ def gemm(dtype: str, shape: str) -> Job | None:
 
 
 def linear(dtype: str, shape: str) -> Job | None:
-    """OneDNN, asked for by name."""
-    if dtype in ("f16", "i8"):
+    """OneDNN, asked for by name; without AVX-512 it has no product of bf16."""
+    no_bf16 = not torch.ops.mkldnn._is_mkldnn_bf16_supported()
+    if dtype in ("f16", "i8") or (dtype == "bf16" and no_bf16):
         return None
     a, b = _operands(dtype, shape)
     call = torch.ops.mkldnn._linear_pointwise
