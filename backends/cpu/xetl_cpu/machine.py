@@ -168,10 +168,10 @@ FAMILIES = {
             Cache(32 * KB, 8),
             Cache(512 * KB, 8),
             Cache(8 * MB, 16, 4),
-            # Not fitted: a step of 6 x 16 is 6 cycles, and a loop's 1 gives four of them.
-            # The same loops in C on Zen 3, busy, 512 cubed in f32: 84 and 85 GFLOP/s
-            # where each step asks, 92 and 90 where eight together do. L3 of Zen 3 in a
-            # virtual machine, beside busy cores: 40 ns.
+            # Not fitted: a step of 6 x 16 is 6 cycles, and 1 for a loop gives four of
+            # them. The same loops in C on Zen 3, busy, 512 cubed in f32: 84 and 85
+            # GFLOP/s where each step asks, 92 and 90 where eight together do. L3 of
+            # Zen 3 in a virtual machine, beside busy cores: 40 ns.
             replace(_TWO_FMAS, loop=1, l3_latency=130),
             # There, with 32 MB of it: copies past it take 6 % longer at 8 MB, 41 % less
             # at 16; three, each of the last one's result, 31 % longer at 4, less at 8.
