@@ -66,10 +66,10 @@ def function_of(kernel: tuple[int, ...]) -> str:
     return "conv2d" if len(kernel) == 4 else "conv1d"
 
 
+pytestmark = pytest.mark.filterwarnings("ignore:Using padding='same' with even")
 slow = pytest.mark.slow  # a case compiles seven kernels
 
 
-@pytest.mark.filterwarnings("ignore:Using padding='same' with even")
 @pytest.mark.parametrize(
     "dtype", [*(pytest.param(each, marks=slow) for each in WIDE), torch.bfloat16]
 )
@@ -99,7 +99,8 @@ def test_strided_operands_numpy_and_out(shape: Any, kernel: Any, options: Any) -
     name = function_of(kernel)
     wanted = getattr(torch.nn.functional, name)(x, w, **options)
     function = getattr(ops, name)
-    last = (*range(x.ndim - 3), *range(x.ndim - 2, x.ndim), x.ndim - 3)
+    channels = x.ndim + 1 - len(kernel)
+    last = (*range(channels), *range(channels + 1, x.ndim), channels)
     back = np.argsort(last).tolist()
     close(
         function(x.permute(last).contiguous().permute(back), w, **options), wanted, 1e-5
