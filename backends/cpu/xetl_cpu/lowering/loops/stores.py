@@ -107,6 +107,7 @@ def alignment(
     start = build.insert(memref.ExtractAlignedPointerAsIndexOp(base))
     first = build.index(build.plus(start, build.times(to.col, width)))
     last_bits = build.index(vector_bytes - 1)
+    is_large = build.compare("sge", build.index(extent), least)
     lead: Index = 0
     if is_wide:
         past = build.insert(arith.AndiOp(first, last_bits))
@@ -119,13 +120,11 @@ def alignment(
             is_long = build.compare("sge", build.index(row_step), _WIDE)
             is_even = build.both(is_long, is_even)
         if not masks:  # those of AVX2 take as long as a dozen vectors
-            is_large = build.compare("sge", build.index(extent), least)
             is_even = build.both(is_large, is_even)
         lead = build.select(is_even, lead, 0)
     moved = build.index(build.plus(first, build.times(lead, width)))
     low = build.insert(arith.OriOp(moved, build.index(step)))
     odd = build.insert(arith.AndiOp(low, last_bits))
-    is_large = build.compare("sge", build.index(extent), least)
     is_aligned = build.compare("eq", odd, 0)
     return Alignment(lead, build.both(is_large, is_aligned))
 
