@@ -218,9 +218,9 @@ class Lanes:
 
         2**n itself may overflow or underflow. A product that underflows takes some
         hundred cycles on Intel's cores, so lanes known to become 0 are left out of the
-        mask.  AVX-512 has an instruction for it.  Elsewhere ``by``, which is about n,
-        is at least `least`, and n is moved towards 0 by what the other factor, chosen
-        by the sign, makes up for; of `least` that leaves 0.
+        mask.  AVX-512 has an instruction for it.  Elsewhere the mask is not needed:
+        ``by``, which is about n, is at least `least`, and n is moved towards 0 by what
+        the other factor, chosen by the sign, makes up for; of `least` that leaves 0.
         """
         if self.has_scale():
             return self.scale_by_floor(x, self.whole(nearest), where)
