@@ -111,7 +111,6 @@ def build(module: ModuleOp, target: str) -> Artifact:
     programs = [emission.emit(_alone(each), target) for each in kernels]
     meta = {
         "stored": list(ints_of(module.attributes[record_arguments.STORED])),
-        "loaded": list(ints_of(module.attributes[record_arguments.LOADED])),
         "target": target,
         "kernels": [_described(*each, arguments) for each in zip(kernels, programs)],
         "arguments": arguments,

@@ -79,7 +79,6 @@ class CodeFacts:
         target: what it was compiled for.
         kernels: the most demanding first; the last one takes anything.
         stored: indices of the arrays that are written.
-        loaded: indices of those of which more is done than to store tiles.
         slm_bytes: shared local memory of a workgroup.
         grf: registers of a thread it was planned for.
         needs: dtypes that the device must compute with.
@@ -89,7 +88,6 @@ class CodeFacts:
     kernels: tuple[KernelFacts, ...]
     arguments: tuple[ArgumentFacts, ...]
     stored: frozenset[int]
-    loaded: frozenset[int]
     slm_bytes: int
     grf: int
     needs: frozenset[str]
@@ -121,7 +119,6 @@ def facts_of(meta: Mapping[str, Any]) -> CodeFacts:
             for kind, sizes, strides, _ in meta["arguments"]
         ),
         stored=frozenset(meta["stored"]),
-        loaded=frozenset(meta.get("loaded", range(len(meta["arguments"])))),
         slm_bytes=meta["slm_bytes"],
         grf=meta["grf"],
         needs=frozenset(meta["needs"]),

@@ -1,11 +1,11 @@
 """What a launch brings to a device: copies of arrays of the host, and status words.
 
 Devices that cannot read an array where it is get a copy. It holds all bytes from the
-first element to the last, and starts on 64 bytes. If block messages could not move that
-(odd rows, slices), and the kernel is told the strides, rows lie multiples of 64 bytes
-apart in the copy, with zeros between them: then they can. Of an array that is written
-the elements come back, not the bytes between them: these may be somebody else's. Arrays
-that the device can read are copied there, by a kernel of ours, and only if so.
+first element to the last, and starts on 64 bytes. If block messages could not move an
+array as it lies there (odd rows, slices, a row that stands for many), and the kernel is
+told the strides, a kernel of ours copies it once more: rows are multiples of 64 bytes
+apart then, with zeros between them. Of an array that is written the elements come back,
+not the bytes between them: these may be somebody else's.
 [measured] ocloc 26.27: 94 instructions for 256 elements on pvc; a kernel without block
 messages takes up to thirty times as many as one with them, in each of its steps.
 
@@ -16,10 +16,11 @@ some: masked loads read them where their mask is off.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache, lru_cache
-from typing import Any, Literal, NamedTuple, cast
+from math import prod
+from typing import Any, Literal
 
 import numpy as np
 
@@ -75,16 +76,6 @@ def copy(target: Any, source: Any, size: int, place: QueuePlace) -> None:
     wait_for(event, place.device, doing)
 
 
-class _Copy(NamedTuple):
-    """An array on the device: its memory, bytes, how it lies there, along which dim."""
-
-    memory: Any
-    size: int
-    view: ArrayView
-    is_padded: bool
-    column: int = 0
-
-
 class Staged:
     """The arguments of a launch as the device sees them.
 
@@ -104,41 +95,26 @@ class Staged:
             LaunchError: they do not fit the memory of the device, or it was lost.
         """
         self.keep: list[Any] = []
-        self._back: list[tuple[ArrayView, _Copy]] = []
         self._place = place
-        self._reads_host = place.device.reads_host
-        copies: dict[object, _Copy] = {}
-        written = {_view_key(args[index]) for index in facts.stored}
-        # What a kernel stores behind a row nobody must load from there again.
-        both = written & {_view_key(args[index]) for index in facts.loaded}
-        surfaces = _surfaces(args, facts)
-        all_fit = self._all_fit(args, facts, surfaces, both)
-        padded: set[int] = set()
-        self.args = list(args)
-        for index, arg in enumerate(args):
-            if not isinstance(arg, ArrayView):
-                continue
+        given = {_view_key(arg): arg for arg in args if isinstance(arg, ArrayView)}
+        there = {key: self._reached(view) for key, view in given.items()}
+        pitched = self._all_pitched(_surfaces(args, facts, there), there)
+        self.args: list[Argument] = []
+        for arg in args:
             key = _view_key(arg)
-            if key not in copies:
-                surface = surfaces.get(key)
-                pitched = surface is not None and self._may_be_pitched(
-                    surface, arg, is_padded=key not in both
-                )
-                if not self._reads(arg):
-                    copies[key] = self._copied(arg, surface if pitched else None)
-                elif surface is not None and pitched and all_fit:
-                    made = self._repitched(arg, surface)
-                    if made is None:
-                        continue
-                    copies[key] = made
-                else:
-                    continue
-                if key in written and 0 not in arg.shape:
-                    self._back.append((arg, copies[key]))
-            self.args[index] = copies[key].view
-            if copies[key].is_padded and key not in both:
-                padded.add(index)
-        self.padded = frozenset(padded)
+            seen = pitched.get(key, there.get(key))
+            self.args.append(arg if seen is None else seen)
+        self.padded = frozenset(
+            index for index, arg in enumerate(args) if _view_key(arg) in pitched
+        )
+        written = {_view_key(args[index]) for index in facts.stored}
+        # What is written: the user's view, where its bytes are, with rows apart.
+        self._back = [
+            (view, there[key], pitched.get(key))
+            for key, view in given.items()
+            if key in written and 0 not in view.shape
+            if key in pitched or there[key] is not view
+        ]
         self.comes_back = bool(self._back)
 
     def copy_back(self) -> None:
@@ -147,130 +123,95 @@ class Staged:
         Raises:
             LaunchError: the device was lost; the arrays are as they were.
         """
-        on_host = [each for each in self._back if not self._reads(each[0])]
-        found = [(view, made, self._fetched(made)) for view, made in on_host]
-        for view, made in self._back:
-            if self._reads(view):
-                copy_elements(made.view, view, made.column, self._place)
-        for view, made, room in found:
-            start = room.ctypes.data + made.view.address - address_of(made.memory)
-            as_numpy(view)[...] = as_numpy(replace(made.view, address=start))
+        for _, there, apart in self._back:
+            if apart is not None:
+                copy_elements(apart, there, apart.strides.index(1), self._place)
+        found = [
+            (view, self._fetched(there))
+            for view, there, _ in self._back
+            if there is not view
+        ]
+        for view, room in found:
+            start = room.ctypes.data + view.address - bounds(view)[0]
+            as_numpy(view)[...] = as_numpy(replace(view, address=start))
 
-    def _reads(self, view: ArrayView) -> bool:
-        return view.memory is not None or self._reads_host
-
-    def _all_fit(
-        self,
-        args: Sequence[Argument],
-        facts: CodeFacts,
-        surfaces: Mapping[object, Surface],
-        both: Collection[object],
-    ) -> bool:
-        """Whether block messages can move all that they are to, some of it copied."""
-        for surface in facts.kernels[0].surfaces:
-            view = cast("ArrayView", args[surface.argument])
-            key = _view_key(view)
-            if why_no_surface(surface, self._as_it_lies(view)) is None:
-                continue
-            is_padded = key not in both
-            if key not in surfaces or not self._may_be_pitched(
-                surface, view, is_padded=is_padded
-            ):
-                return False
-        return True
-
-    def _may_be_pitched(
-        self, surface: Surface, view: ArrayView, *, is_padded: bool
-    ) -> bool:
-        """Whether block messages can move an array only if its rows are set apart."""
-        if 0 in view.shape or why_no_surface(surface, self._as_it_lies(view)) is None:
-            return False
-        if self._reads(view) and len(view.shape) > MOST_DIMS:
-            return False
-        others = [d for d in range(len(view.shape)) if d != surface.column]
-        if any(view.strides[d] == 0 for d in others if view.shape[d] > 1):
-            return False  # a row that is there many times
-        apart = replace(view, address=0, strides=_strides(view, surface.column))
-        return why_no_surface(surface, apart, is_padded=is_padded) is None
-
-    def _as_it_lies(self, view: ArrayView) -> ArrayView:
-        """Where its bytes are on the device: copies of the host's begin aligned."""
-        if self._reads(view):
+    def _reached(self, view: ArrayView) -> ArrayView:
+        """The array where the device can read it: a copy of its bytes, if need be."""
+        if view.memory is not None or self._place.device.reads_host:
             return view
-        return replace(view, address=view.address - bounds(view)[0])
+        if 0 in view.shape:
+            return replace(view, address=0)
+        low, high = bounds(view)
+        start = self._new(high - low)
+        copy(self.keep[-1], _bytes_at(low, high - low), high - low, self._place)
+        return replace(view, address=start + view.address - low)
 
-    def _fetched(self, made: _Copy) -> Any:
-        room = np.empty(made.size, np.uint8)
-        copy(room, made.memory, made.size, self._place)
+    def _fetched(self, there: ArrayView) -> Any:
+        low, high = bounds(there)
+        room = np.empty(high - low, np.uint8)
+        memory = next(each for each in self.keep if address_of(each) == low)
+        copy(room, memory, room.nbytes, self._place)
         return room
 
-    def _repitched(self, view: ArrayView, surface: Surface) -> _Copy | None:
-        """The array with the rows of a surface apart, if the device has room."""
-        strides = _strides(view, surface.column)
-        size = _elements(view, strides) * view.dtype.itemsize
-        try:
-            memory = allocated("Device", size, self._place, "a copy of an array")
-        except LaunchError:
-            return None  # lanes move its elements
-        memory.memset()  # zeros behind the rows
-        self.keep.append(memory)
-        address = address_of(memory)
-        there = replace(view, address=address, strides=strides, memory=None)
-        copy_elements(view, there, surface.column, self._place)
-        return _Copy(memory, size, there, True, surface.column)
+    def _new(self, size: int) -> int:
+        """The address of memory for a copy."""
+        self.keep.append(allocated("Device", size, self._place, "a copy of an array"))
+        return address_of(self.keep[-1])
 
-    def _copied(self, view: ArrayView, surface: Surface | None) -> _Copy:
-        """The array as it lies, or the rows of a surface apart."""
-        if 0 in view.shape:
-            return _Copy(None, 0, replace(view, address=0), is_padded=False)
-        if surface is None:
-            low, high = bounds(view)
-            source, strides, start = _bytes_at(low, high - low), view.strides, low
-        else:
-            source, strides = _pitched(view, surface.column)
-            start = view.address
-        memory = allocated("Device", source.nbytes, self._place, "a copy of an array")
-        copy(memory, source, source.nbytes, self._place)
-        self.keep.append(memory)
-        address = address_of(memory) + view.address - start
-        there = replace(view, address=address, strides=strides)
-        return _Copy(memory, source.nbytes, there, surface is not None)
+    def _all_pitched(
+        self, surfaces: Mapping[object, Surface], there: Mapping[object, ArrayView]
+    ) -> dict[object, ArrayView]:
+        """Copies, with rows apart, of what no message can move as it lies.
+
+        None if that does not help all of them, or if there is no room: lanes move the
+        elements.
+        """
+        moved = {key: _apart(there[key], each.column) for key, each in surfaces.items()}
+        if any(
+            why_no_surface(surfaces[key], view, is_padded=True)
+            for key, view in moved.items()
+        ):
+            return {}
+        made: dict[object, ArrayView] = {}
+        for key, view in moved.items():
+            size = max(n * step for n, step in zip(view.shape, view.strides))
+            try:
+                start = self._new(size * view.dtype.itemsize)
+            except LaunchError:
+                return {}
+            self.keep[-1].memset()  # zeros behind the rows
+            made[key] = replace(view, address=start)
+            copy_elements(there[key], made[key], surfaces[key].column, self._place)
+        return made
 
 
-def _surfaces(args: Sequence[Argument], facts: CodeFacts) -> dict[object, Surface]:
-    """How views are moved by messages, of those whose strides all who take them get."""
+def _surfaces(
+    args: Sequence[Argument], facts: CodeFacts, there: Mapping[object, ArrayView]
+) -> dict[object, Surface]:
+    """How views are to be moved by messages that no message can move as they lie.
+
+    Nothing, if some must lie so: not all who take them are told their strides.
+    """
     found = {_view_key(args[s.argument]): s for s in facts.kernels[0].surfaces}
+    found = {k: s for k, s in found.items() if why_no_surface(s, there[k]) is not None}
     for arg, told in zip(args, facts.arguments):
         surface = found.get(_view_key(arg))
         if isinstance(arg, ArrayView) and surface is not None:
             others = set(range(len(arg.shape))) - {surface.column}
             if not others <= set(told.strides):
-                del found[_view_key(arg)]
+                return {}
     return found
 
 
-def _strides(view: ArrayView, column: int) -> tuple[int, ...]:
-    """Of an array whose rows, along a dimension, are multiples of 64 bytes apart."""
+def _apart(view: ArrayView, column: int) -> ArrayView:
+    """The array with rows, along a dimension, multiples of 64 bytes apart; at 0."""
     size = view.dtype.itemsize
     step = -(-view.shape[column] * size // _ALIGNMENT) * _ALIGNMENT // size
     strides = [1] * len(view.shape)
     for dim in reversed([d for d in range(len(strides)) if d != column]):
         strides[dim] = step
         step *= view.shape[dim]
-    return tuple(strides)
-
-
-def _pitched(view: ArrayView, column: int) -> tuple[Any, tuple[int, ...]]:
-    """The bytes of such an array, with zeros behind its rows, and its strides."""
-    strides = _strides(view, column)
-    room = np.zeros(_elements(view, strides) * view.dtype.itemsize, np.uint8)
-    to = replace(view, address=room.ctypes.data, strides=strides)
-    as_numpy(to)[...] = as_numpy(view)
-    return room, strides
-
-
-def _elements(view: ArrayView, strides: Sequence[int]) -> int:
-    return max((n * s for n, s in zip(view.shape, strides)), default=1)
+    return replace(view, address=0, strides=tuple(strides), memory=None)
 
 
 def _view_key(arg: Argument) -> object:
@@ -331,30 +272,11 @@ def _never_written(place: QueuePlace) -> Any:
     return _new(_LEAST_BYTES, place)
 
 
-MOST_DIMS = 4
-
 _TEXT = """
 gpu.module @copies {{
-  gpu.func @copy_rows(%from: i64, %to: i64, %columns: i64, %inner: i64,
-      %f0: i64, %f1: i64, %f2: i64, %t0: i64, %t1: i64, %t2: i64) kernel {{
+  gpu.func @copy_rows(%from0: i64, %to0: i64, %columns: i64{numbers}) kernel {{
     %x = gpu.block_id x
-    %y = gpu.block_id y
-    %row = arith.index_cast %x : index to i64
-    %matrix = arith.index_cast %y : index to i64
-    %d0 = arith.divsi %matrix, %inner : i64
-    %d1 = arith.remsi %matrix, %inner : i64
-    %f3 = arith.muli %d0, %f0 : i64
-    %f4 = arith.muli %d1, %f1 : i64
-    %f5 = arith.muli %row, %f2 : i64
-    %f6 = arith.addi %from, %f3 : i64
-    %f7 = arith.addi %f6, %f4 : i64
-    %source = arith.addi %f7, %f5 : i64
-    %t3 = arith.muli %d0, %t0 : i64
-    %t4 = arith.muli %d1, %t1 : i64
-    %t5 = arith.muli %row, %t2 : i64
-    %t6 = arith.addi %to, %t3 : i64
-    %t7 = arith.addi %t6, %t4 : i64
-    %target = arith.addi %t7, %t5 : i64
+    %rows0 = arith.index_cast %x : index to i64{places}
     %zero = arith.constant 0 : index
     %one = arith.constant 1 : index
     %lanes = arith.constant 16 : index
@@ -366,32 +288,61 @@ gpu.module @copies {{
     scf.for %c = %zero to %whole step %piece {{  // inside: nobody looks at bounds
       %i = arith.index_cast %c : index to i64
       %o = arith.muli %i, %bytes : i64
-      %p = arith.addi %source, %o : i64
-      %q = arith.addi %target, %o : i64
+      %p = arith.addi %from{rank}, %o : i64
+      %q = arith.addi %to{rank}, %o : i64
       %s = xetile.init_tile %p[0, 0], [1, 256], [256, 1] : i64 -> {tile256}
       %v = xetile.load_tile %s : {tile256} -> vector<1x256xi{bits}>
       %t = xetile.init_tile %q[0, 0], [1, 256], [256, 1] : i64 -> {tile256}
       xetile.store_tile %v, %t : vector<1x256xi{bits}>, {tile256}
     }}
     scf.for %c = %whole to %n step %lanes {{
-      %s = xetile.init_tile %source[0, %c], [%one, %n], [%n, 1] : i64 -> {tile16}
+      %s = xetile.init_tile %from{rank}[0, %c], [%one, %n], [%n, 1] : i64 -> {tile16}
       %v = xetile.load_tile %s : {tile16} -> vector<1x16xi{bits}>
-      %t = xetile.init_tile %target[0, %c], [%one, %n], [%n, 1] : i64 -> {tile16}
+      %t = xetile.init_tile %to{rank}[0, %c], [%one, %n], [%n, 1] : i64 -> {tile16}
       xetile.store_tile %v, %t : vector<1x16xi{bits}>, {tile16}
     }}
     gpu.return
   }}
 }}
 """
-"""A program copies a row. Strides are bytes: of two leading dimensions, and of rows."""
+
+_PART = """
+    %d{at} = arith.remsi %rows{before}, %size{at} : i64
+    %rows{at} = arith.divsi %rows{before}, %size{at} : i64"""
+
+_STEP = """
+    %f{at} = arith.muli %{number}, %fstep{at} : i64
+    %from{at} = arith.addi %from{before}, %f{at} : i64
+    %t{at} = arith.muli %{number}, %tstep{at} : i64
+    %to{at} = arith.addi %to{before}, %t{at} : i64"""
 
 
 @cache
-def copy_rows(itemsize: int) -> TextKernel:
-    """The kernel that copies elements of so many bytes."""
+def copy_rows(itemsize: int, rank: int) -> TextKernel:
+    """The kernel that copies elements of so many bytes; a program copies a row.
+
+    Args:
+        rank: how many dimensions there are beside the columns. The kernel is given
+            size and strides in bytes of each, the innermost first.
+    """
     bits = 8 * itemsize
     wide, narrow = (f"!xetile.tile<1x{n}xi{bits}>" for n in (256, 16))
-    text = _TEXT.format(bits=bits, bytes=itemsize, tile256=wide, tile16=narrow)
+    numbers, places = "", ""
+    for at in range(1, rank + 1):
+        names = {"at": at, "before": at - 1}
+        numbers += ", %size{at}: i64, %fstep{at}: i64, %tstep{at}: i64".format(**names)
+        places += _PART.format(**names) if at < rank else ""
+        number = f"d{at}" if at < rank else f"rows{at - 1}"
+        places += _STEP.format(**names, number=number)
+    text = _TEXT.format(
+        bits=bits,
+        bytes=itemsize,
+        rank=rank,
+        numbers=numbers,
+        places=places,
+        tile256=wide,
+        tile16=narrow,
+    )
     return load_mlir(text)["copy_rows"]
 
 
@@ -401,22 +352,22 @@ def copy_elements(
     """Copy the elements of an array to another one of the same shape, and wait.
 
     Args:
-        source: of rank 4 at most, of the device.
-        target: the same.
-        column: the dimension whose elements lie side by side.
+        column: the dimension whose elements lie side by side in both.
 
     Raises:
         LaunchError: the device was lost.
     """
-    order = [dim for dim in range(len(source.shape)) if dim != column]
-    missing = MOST_DIMS - 1 - len(order)
-    outer, inner, rows = *(1,) * missing, *(source.shape[dim] for dim in order)
+    others = [dim for dim in reversed(range(len(source.shape))) if dim != column]
     size = source.dtype.itemsize
-    steps = [
-        step
-        for view in (source, target)
-        for step in (*(0,) * missing, *(view.strides[dim] * size for dim in order))
+    numbers = [
+        number
+        for dim in others
+        for number in (
+            source.shape[dim],
+            source.strides[dim] * size,
+            target.strides[dim] * size,
+        )
     ]
-    words = source.address, target.address, source.shape[column], inner, *steps
-    grid = (rows, outer * inner)
-    copy_rows(size)[grid](*words, backend="xegpu", queue=place.queue)
+    words = source.address, target.address, source.shape[column], *numbers
+    rows = prod(source.shape[dim] for dim in others)
+    copy_rows(size, len(others))[rows](*words, backend="xegpu", queue=place.queue)

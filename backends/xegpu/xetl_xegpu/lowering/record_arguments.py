@@ -1,7 +1,6 @@
 """record-arguments: what a launch must know of the arguments, while types say it.
 
-*What*: the module gets ``xegpu.stored``, the arrays that are written, ``xegpu.loaded``,
-those of which something else is done than to store tiles, and
+*What*: the module gets ``xegpu.stored``, the arrays that are written, and
 ``xegpu.arguments``, what a kernel is given for each argument: a number; or of an array
 the address, the sizes and strides (by dimension) that its type leaves open. Of an array
 it also says which dimensions are the rows and columns of the matrices that block
@@ -20,19 +19,16 @@ from collections.abc import Iterable, Sequence
 from typing import cast
 
 from xdsl.dialects import builtin
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute
 
-from xetl.analysis.memory import Root, roots_of, stored_arguments
+from xetl.analysis.memory import stored_arguments
 from xetl.dialects.base import ints_of, is_memref
 from xetl.dialects.memref_layout import strides_of
-from xetl.dialects.upstream import gpu, memref, scf
-from xetl.dialects.xetile import PrefetchTileOp, StoreTileOp, TileType
+from xetl.dialects.upstream import gpu
 from xetl.ir.builder import Pass
 
 STORED = "xegpu.stored"
 """Indices of the arrays that are written."""
-LOADED = "xegpu.loaded"
-"""Of those of which a kernel may see what it has stored."""
 ARGUMENTS = "xegpu.arguments"
 BLOCK_ARGUMENTS = "xegpu.block_arguments"
 ANY_BASE = "xegpu.any_base"
@@ -49,7 +45,6 @@ class RecordArgumentsPass(Pass):
             if isinstance(kernel, gpu.FuncOp):
                 types = kernel.function_type.inputs.data
                 op.attributes[STORED] = _dense(stored_arguments(kernel))
-                op.attributes[LOADED] = _dense(_loaded_arguments(kernel))
                 op.attributes[ARGUMENTS] = builtin.ArrayAttr(map(_described, types))
                 return
 
@@ -61,25 +56,6 @@ def recorded_arguments(module: builtin.ModuleOp) -> list[Described]:
     """What the pass left: JSON knows it, too."""
     found = cast("_Table", module.attributes[ARGUMENTS])
     return [_read(*each.data) for each in found]
-
-
-def _loaded_arguments(kernel: gpu.FuncOp) -> list[int]:
-    found: set[Root] = set()
-    for op in kernel.walk():
-        if not isinstance(op, _NO_LOADS) and not any(map(_is_memory, op.results)):
-            found |= {
-                r for each in filter(_is_memory, op.operands) for r in roots_of(each)
-            }
-    arrays = [each for each in kernel.body.blocks[0].args if is_memref(each.type)]
-    return [each.index for each in arrays if None in found or each in found]
-
-
-def _is_memory(value: SSAValue) -> bool:
-    return is_memref(value.type) or isinstance(value.type, TileType)
-
-
-_NO_LOADS = (StoreTileOp, PrefetchTileOp, memref.DimOp, scf.YieldOp)
-"""What reads no element, among what defines no tile and no view."""
 
 
 def _described(type_: Attribute) -> Attribute:

@@ -7,7 +7,7 @@ that the device has not, and layouts that none follows, are refused with their l
 
 Before: ``gpu.func @k(%a: memref<8x64xf16>) kernel``
 After:  the same with ``known_block_size`` and ``intel_reqd_sub_group_size``, in a
-        module with ``xegpu.arguments``, ``xegpu.stored`` and ``xegpu.loaded``
+        module with ``xegpu.arguments`` and ``xegpu.stored``
 
 No argument is one of ``xegpu.block_arguments``: a launch takes the arrays as they are,
 and messages say what the text says. Where they are emulated an illegal one is an error.

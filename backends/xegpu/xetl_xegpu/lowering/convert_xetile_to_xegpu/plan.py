@@ -5,8 +5,9 @@ Which way a product is computed: docs/design/0005-xegpu.md, and `xetl.devices`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from enum import Enum, auto
+from itertools import product
 
 from xdsl.dialects.builtin import (
     BFloat16Type,
@@ -15,10 +16,11 @@ from xdsl.dialects.builtin import (
     FloatTF32Type,
     IntegerType,
 )
-from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
 
 from xetl.analysis.affine import divisor, joined_values
 from xetl.analysis.control_flow import yielded
+from xetl.analysis.memory import Root, may_alias, roots_of
 from xetl.devices import PRODUCTS_OF_CODES
 from xetl.dialects import base, xetile
 from xetl.dialects.upstream import scf
@@ -117,6 +119,7 @@ class Plan:
         forms: for loads whose only readers are products how these want it.
         transposed: loads that only a transpose reads, and the transposes.
         parted: sums that loops carry in `Form.PARTED`.
+        loaded_again: stores behind which tiles of the same memory may be loaded.
     """
 
     def __init__(self, kernel: FuncOp) -> None:
@@ -124,6 +127,7 @@ class Plan:
         self.forms: dict[Operation, str] = {}
         self.transposed: set[Operation] = set()
         self.parted: set[SSAValue | None] = set()
+        self.loaded_again = set(_loaded_again(kernel.body.block, set()))
         for op in kernel.walk():
             if isinstance(
                 op, xetile.LoadTileOp | xetile.StoreTileOp | xetile.PrefetchTileOp
@@ -155,6 +159,25 @@ class Plan:
                 self.forms[load] = Form.PARTED
                 self.parted |= sums
         self.transposed |= {load, *(u for u, _ in readers)}
+
+
+def _loaded_again(block: Block, behind: set[Root]) -> Iterator[Operation]:
+    """The stores of `Plan.loaded_again`.
+
+    Args:
+        behind: the memory of tiles that are loaded behind the block; those in it join.
+    """
+    for op in reversed(list(block.ops)):
+        repeated = [] if isinstance(op, scf.IfOp) else list(op.walk())
+        for load in repeated:
+            if isinstance(load, xetile.LoadTileOp):
+                behind |= roots_of(load.tile)
+        if isinstance(op, xetile.StoreTileOp):
+            pairs = product(roots_of(op.tile), behind)
+            if any(may_alias(*pair) for pair in pairs):
+                yield op
+        for inner in (each for region in op.regions for each in region.blocks):
+            yield from _loaded_again(inner, behind)
 
 
 _PACKING = (xetile.TilePackOp, xetile.TileUnpackOp)

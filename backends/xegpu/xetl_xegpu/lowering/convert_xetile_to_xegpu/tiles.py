@@ -11,6 +11,7 @@ in the same place either way.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from xdsl.dialects.builtin import FixedBitwidthType, IndexType
@@ -255,17 +256,23 @@ def _fragments(
 
 
 def _padded(
-    c: Converter, tile: Tile, grid: Grid, parts: list[SSAValue], padding: int | float
+    c: Converter,
+    tile: Tile,
+    grid: Grid,
+    parts: Sequence[SSAValue],
+    padding: int | float,
 ) -> list[SSAValue]:
-    """Another number than 0 outside of the matrix."""
+    """Another number than 0 outside of the matrix; or 0 in columns beyond it."""
     (rows, columns), found = tile.matrix.sizes, list[SSAValue]()
     for (span, group), part in zip(grid.blocks(), parts):
         top = c.emit.plus(tile.row, span.first)
-        numbers = from_numbers(c, [[i] for i in range(span.count)], IndexType())[0]
-        down = c.spread(_inside(c, numbers, top, rows), span.count, LANES)
         left = c.emit.plus(tile.column, group * LANES)
         right = _inside(c, c.lane_ids(), left, columns)
-        mask = c.emit.both(down, c.spread(right, span.count, LANES))
+        mask = c.spread(right, span.count, LANES)
+        if padding != 0:
+            numbers = from_numbers(c, [[i] for i in range(span.count)], IndexType())[0]
+            down = _inside(c, numbers, top, rows)
+            mask = c.emit.both(c.spread(down, span.count, LANES), mask)
         fill = c.emit.constant(padding, part.type)
         found.append(c.emit.insert(arith.SelectOp(mask, part, fill)))
     return found
@@ -284,6 +291,11 @@ def _store(c: Converter, op: xetile.StoreTileOp) -> None:
     surface = surface_of(c, tile, c.plan.columns[op]) if grid.spread else None
     if surface is not None and grid.columns >= LANES:
         move = block_messages.Move(tile, surface, grid, hints)
+        may_be_odd = not (surface.by_lanes or isinstance(surface.columns, int))
+        if op in c.plan.loaded_again and may_be_odd:
+            # Messages write 64 bytes of a row at least, in which loads expect zeros.
+            parts = _padded(c, tile, grid, pieces.parts, 0)
+            pieces = replace(pieces, parts=parts)
         block_messages.store_fragments(c, move, pieces)
         return
     for line, value in zip(lines_of(grid), to_lines(c, pieces)):
