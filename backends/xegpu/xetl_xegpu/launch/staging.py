@@ -174,9 +174,10 @@ class Staged:
             return {}
         made: dict[object, ArrayView] = {}
         for key, view in moved.items():
-            size = max(n * step for n, step in zip(view.shape, view.strides))
+            most = max(n * step for n, step in zip(view.shape, view.strides))
+            size = -(-most * view.dtype.itemsize // _ALIGNMENT) * _ALIGNMENT
             try:
-                start = self._new(size * view.dtype.itemsize)
+                start = self._new(size)
             except LaunchError:
                 return {}
             self.keep[-1].memset()  # zeros behind the rows

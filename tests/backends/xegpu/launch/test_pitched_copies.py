@@ -171,6 +171,22 @@ def test_in_place_on_the_device(capsys: Any, dtype: Any, columns: int) -> None:
 
 
 @xetile.kernel
+def raised_vector(X, Y):
+    at = [xetile.program_id(0) * 32]
+    v = xetile.load_tile(xetile.init_tile(X, at, (32,)))
+    xetile.store_tile(v + 1, xetile.init_tile(Y, at, (32,)))
+
+
+@pytest.mark.parametrize("size", [7, 77])
+def test_one_dimension(capsys: Any, size: int) -> None:
+    x = np.arange(size).astype(np.float16)
+    y = there(np.zeros_like(x))
+    raised_vector[cdiv(size, 32)](there(x), y)
+    np.testing.assert_array_equal(y.read(), x + 1)
+    assert LANES not in capsys.readouterr().err
+
+
+@xetile.kernel
 def deep(X, Y):
     """Y = X + 1, of six dimensions."""
     a, b = xetile.program_id(0), xetile.program_id(1)
