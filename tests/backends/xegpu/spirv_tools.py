@@ -60,6 +60,36 @@ def validate(spirv: bytes) -> str | None:
     return done.stdout.strip() if done.returncode else None
 
 
+def assembled(text: str, version: str) -> bytes:
+    """What `spirv-as` makes of a text.
+
+    Args:
+        version: of SPIR-V, such as ``1.4``.
+
+    Raises:
+        AssertionError: it is no text of a module.
+    """
+    tool = find_spirv_tool("spirv-as")
+    assert tool is not None
+    with tempfile.TemporaryDirectory(prefix="xetl-spirv-as-") as name:
+        folder = Path(name)
+        (folder / "kernel.spvasm").write_text(text)
+        options = ["--preserve-numeric-ids", "--target-env", f"spv{version}"]
+        done = ocloc.run([tool, *options, "kernel.spvasm", "-o", "kernel.spv"], folder)
+        assert done.returncode == 0, done.stdout
+        return (folder / "kernel.spv").read_bytes()
+
+
+def says_the_same(text: str, module: bytes) -> bool:
+    """Whether a text is that of a module."""
+    return _shapes(assembled(text, f"{module[6]}.{module[5]}")) == _shapes(module)
+
+
+def _shapes(module: bytes) -> list[tuple[int, int]]:
+    """Code and length of each instruction: LLVM may number two emissions otherwise."""
+    return sorted((opcode, len(operands)) for opcode, operands in instructions(module))
+
+
 def _checkable(spirv: bytes) -> bytes:
     """What the validator understands of a module; of what is none, all."""
     try:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from xdsl.dialects.builtin import ModuleOp
 
-from tests.backends.xegpu.spirv_tools import validate
+from tests.backends.xegpu.spirv_tools import says_the_same, validate
 from tests.example_kernels import signature_of
 from xetl.backend import find_backend
 from xetl.compiler import build
@@ -50,13 +50,14 @@ def lanes_of(kernel, args, target: str) -> ModuleOp:
 def compiled(module: ModuleOp, target: str) -> Mapping[str, Seen]:
     """Each kernel of a module of lanes, with the registers that are planned for it.
 
-    The module of SPIR-V is valid.
+    The module of SPIR-V is valid, and its text assembles to it.
     """
     kernels = [op for op in module.walk() if isinstance(op, simt.FuncOp)]
     planned = {op.sym_name.data: planned_messages(op) for op in kernels}
     large = planned_registers(kernels, target) == 256
     spirv = emission.emit(module, target).spirv
     assert validate(spirv) is None
+    assert says_the_same(emission.spirv_text(module, target), spirv)
     made = compile_spirv(spirv, target, large_registers=large)
     assert made.kernels.keys() == planned.keys()
     counts = {name: isa.count(text) for name, text in made.assembly.items()}
