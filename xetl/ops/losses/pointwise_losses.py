@@ -6,19 +6,32 @@ Source: torch.nn.functional.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import nan, prod
 from typing import Any, cast
 
 from xetl import xetile
 from xetl.errors import XetlError
 from xetl.ops.activations import each
-from xetl.ops.calling.declarations import ArrayLike, Call, Context, result, result_like
+from xetl.ops.calling.calls import itself
+from xetl.ops.calling.declarations import (
+    ArrayLike,
+    Call,
+    Context,
+    Operand,
+    Step,
+    result,
+    result_like,
+    temporary,
+)
 from xetl.ops.calling.declare import function
 from xetl.ops.calling.options import plain
-from xetl.ops.calling.views import floats, same_shapes, sums_of
+from xetl.ops.calling.views import elements, floats, same_shapes, sums_of
 from xetl.ops.losses.class_losses import REDUCTIONS, check_reduction
-from xetl.ops.rows.reductions import mean, sum
+from xetl.ops.matrices import matrix, take
+from xetl.ops.rows.reductions import add_all
 from xetl.runtime.call_site import at_caller
-from xetl.xetile import Vector
+from xetl.xetile import Array, Vector, constexpr
 
 
 @xetile.function
@@ -87,22 +100,61 @@ def pointwise_loss_backward(
 def _backward(context: Context, grad: Any) -> Mapping[str, Any]:
     (x, target), which = context.saved, context["which"]
     by_target = context.needs("target")
+    factor = _factor(context["reduction"], x.shape)
+    grad = grad if factor is None else (grad * factor).expand(x.shape)
     found: Any = pointwise_loss_backward(grad, x, target, which, by_target)
     return {"input": found[0], "target": found[1] if by_target else None}
 
 
+def _factor(reduction: str, shape: Sequence[int]) -> float | None:
+    """What the sum of all losses is multiplied by; None: there is no sum."""
+    if reduction == "none":
+        return None
+    counts = {"mean": prod(shape), "batchmean": prod(shape[:1]), "sum": 1}
+    return 1 / counts[reduction] if counts[reduction] else nan
+
+
+@xetile.kernel
+def sums_of_pairs(
+    x: Array, y: Array, out: Array, F: constexpr, ACC: constexpr, TILE: constexpr
+) -> None:
+    """``out = sum of F(x, y)`` of each tile; F of two zeros is 0."""
+    i, j, number = xetile.program_id(1), xetile.program_id(0), xetile.program_id(2)
+    place = [i * TILE[0], j * TILE[1]]
+    a, b = matrix(x, number), matrix(y, number)
+    out[number, i, j] = F(take(a, place, TILE, ACC), take(b, place, TILE, ACC)).sum()
+
+
 @function(backward=_backward, saves=["input", "target"])
-def pointwise_loss(input: ArrayLike, target: ArrayLike, which: str) -> Any:
-    """The loss of each pair of elements."""
+def pointwise_loss(
+    input: ArrayLike, target: ArrayLike, which: str, reduction: str
+) -> Any:
+    """The loss of each pair of elements, or the sum of all, times a number."""
     name = which.partition(" ")[0]
     same_shapes(name, input, target)
     dtype = floats(name, input, target)
     f, acc = _LOSSES[which][0], sums_of(dtype)
-    operands = (input, target, None)
-    return Call(
-        (result_like(input, dtype),),
-        lambda made: [each((*operands, *made, None), f, acc)],
-    )
+    factor = _factor(reduction, input.shape)
+    if factor is None:
+        operands = (input, target, None)
+        return Call(
+            (result_like(input, dtype),),
+            lambda made: [each((*operands, *made, None), f, acc)],
+        )
+
+    def steps(made: Sequence[Operand]) -> Sequence[Step | None]:
+        if 0 in input.shape:
+            return add_all(input, made[0], factor)
+        one = elements(sums_of_pairs, (input, target), (f, acc))
+        launch = one.launch
+        sums = temporary((*launch.loops, *launch.grid[::-1]), acc)
+        launch = replace(launch, views=[*launch.views, itself])
+        return [
+            Step(launch, (input, target, sums)),
+            *add_all(sums, made[0], factor),
+        ]
+
+    return Call((result((), dtype),), steps)
 
 
 def mse_loss(
@@ -128,9 +180,7 @@ def mse_loss(
         LaunchError: shapes (X0827), dtypes (X0828) or options (X0829) do not fit.
     """
     _check("mse_loss", reduction, REDUCTIONS, size_average, reduce)
-    if reduction == "none":
-        return cast("Any", pointwise_loss)(input, target, "mse_loss", out=out)
-    return _reduced(pointwise_loss(input, target, "mse_loss"), reduction, out)
+    return cast("Any", pointwise_loss)(input, target, "mse_loss", reduction, out=out)
 
 
 def kl_div(
@@ -161,12 +211,7 @@ def kl_div(
     _check("kl_div", reduction, (*REDUCTIONS, "batchmean"), size_average, reduce)
     is_log = plain("log_target", "bool", log_target)
     which = "kl_div of logarithms" if is_log else "kl_div"
-    if reduction == "none":
-        return cast("Any", pointwise_loss)(input, target, which, out=out)
-    found = pointwise_loss(input, target, which)
-    if reduction == "batchmean" and len(input.shape) > 1:
-        found = sum(found, tuple(range(1, len(input.shape))))
-    return _reduced(found, "sum" if reduction == "sum" else "mean", out)
+    return cast("Any", pointwise_loss)(input, target, which, reduction, out=out)
 
 
 def _check(
@@ -178,7 +223,3 @@ def _check(
         raise at_caller(error) from None
     plain("size_average", "None", size_average)
     plain("reduce", "None", reduce)
-
-
-def _reduced(found: Any, reduction: str, out: Any) -> Any:
-    return mean(found, out=out) if reduction == "mean" else sum(found, out=out)

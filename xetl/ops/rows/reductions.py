@@ -146,6 +146,11 @@ def _steps(
     return _in_parts(x, to, what.columns, views, (kind, first, acc), factor, width)
 
 
+def add_all(x: Operand, to: Operand, factor: float) -> Sequence[Step | None]:
+    """The sum of all elements, in the dtype of ``x``, times a number."""
+    return _steps(x, to, reduced("", x, None, False), ("add", x.dtype), factor)
+
+
 def _by_dims(
     x: Operand, to: Operand, what: Reduced, how: tuple[str, DType], factor: float
 ) -> Sequence[Step | None]:
