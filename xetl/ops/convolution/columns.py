@@ -15,7 +15,7 @@ from xetl.ops.calling.operands import Numbers
 from xetl.ops.calling.views import size_of, width_of
 from xetl.ops.convolution.geometry import Geometry
 from xetl.ops.convolution.kernels import columns, columns_by_rows
-from xetl.ops.convolution.plans import copy_matrices
+from xetl.ops.convolution.plans import copy_matrices, multiply_pixels
 from xetl.ops.products.product_steps import Seen, each_row, multiply
 
 _CHANNELS, _PIXELS = 64, 256
@@ -27,10 +27,23 @@ def has_few_pixels(weight: Operand, batch: int, g: Geometry, groups: int) -> boo
     return groups == 1 and batch * size_of(g.result) <= weight.shape[0]
 
 
+def copies_pixels(weight: Operand, batch: int, g: Geometry, groups: int) -> bool:
+    """Whether a convolution is a product of copied pixels: few, or some by one tap."""
+    is_few = has_few_pixels(weight, batch, g, groups)
+    if g.is_product:
+        return is_few and batch > 1
+    return is_few or (groups == 1 and size_of(g.taps) == 1)
+
+
 def convolve_columns(
     x: Operand, weight: Operand, bias: Operand | None, made: Operand, g: Geometry
 ) -> list[Step | None]:
     """The launches of a convolution; arguments as of `plans.convolve`."""
+    if not has_few_pixels(weight, x.shape[0], g, 1):
+        # Of one tap. Each image by itself: then its result is contiguous.
+        found = temporary((*x.shape[:2], *g.result), x.dtype)
+        step = _copy(x, found, g, lambda a: a.swapaxes(0, 1)[:, None])
+        return [step, *multiply_pixels(found, weight, bias, made)]
     step, seen = _columns_of(x, g)
     to, rest = made, list[Step | None]()
     if x.shape[0] > 1:
@@ -53,19 +66,27 @@ def weight_by_columns(
 
 def _columns_of(x: Operand, g: Geometry) -> tuple[Step, Seen]:
     """What makes them, and the matrix: (channels * taps, pixels of all results)."""
-    images, channels, height, width = x.shape
+    images, channels, *_ = x.shape
     taps, pixels = size_of(g.taps), size_of(g.result)
     found = temporary((channels, taps, images, pixels), x.dtype)
+    step = _copy(x, found, g, _as((channels, taps, images, *g.result)))
+    return step, Seen(found, _as((channels * taps, -1)))
+
+
+def _copy(x: Operand, found: Operand, g: Geometry, to: View) -> Step:
+    """The launch that copies what each tap sees, to (channels, taps, images, ...)."""
+    images, channels, height, width = x.shape
+    taps, pixels = size_of(g.taps), size_of(g.result)
     is_alike = g.stride == (1, 1) and g.result[1] == width
     extent = pixels if is_alike else g.result[1]
     tile = _CHANNELS, min(_PIXELS, width_of(extent))
     grid = cdiv(extent, tile[1]), taps, images * cdiv(channels, tile[0])
     numbers, how = (height, width, *g.first), (g.dilation, g.taps, *tile)
-    seen, to = _as((images, channels, -1)), _as((channels, taps, images, *g.result))
+    seen = _as((images, channels, -1))
     launch = Launch(columns_by_rows, (seen, to), (), grid, (*numbers, g.stride, *how))
     if is_alike:
         launch = Launch(columns, (seen, itself), (), grid, (*numbers, *how))
-    return Step(launch, (x, found)), Seen(found, _as((channels * taps, -1)))
+    return Step(launch, (x, found))
 
 
 def _channels_first(x: Operand) -> tuple[list[Step | None], Seen]:

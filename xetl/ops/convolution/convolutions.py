@@ -36,6 +36,7 @@ from xetl.ops.calling.views import floats, sums_of, width_of
 from xetl.ops.convolution import kernels
 from xetl.ops.convolution.columns import (
     convolve_columns,
+    copies_pixels,
     has_few_pixels,
     weight_by_columns,
 )
@@ -217,12 +218,12 @@ def convolution(
     dtype = floats("conv2d", input, *others)
     g = _geometry(input.shape, weight.shape, (stride, padding, dilation))
     shape = (input.shape[0], weight.shape[0], *g.result)
-    few = has_few_pixels(weight, input.shape[0], g, groups)
+    copies = copies_pixels(weight, input.shape[0], g, groups)
     return Call(
         (result(shape, dtype),),
         lambda made: (
             convolve_columns(input, weight, bias, made[0], g)
-            if few
+            if copies
             else convolve(input, weight, bias, made[0], g, groups)
         ),
     )

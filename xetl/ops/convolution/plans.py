@@ -245,7 +245,7 @@ def convolve(
         groups: of channels.
     """
     if g.is_product and groups == 1:
-        return _product(x, weight, bias, made, False)
+        return multiply_pixels(x, weight, bias, made)
     channels = weight.shape[1], weight.shape[0] // groups
     is_split = groups > 1 or _has_few_taps(x, g, channels[0])
     if is_split and (part := part_of(x, g, channels)):
@@ -272,7 +272,7 @@ def by_input(
         steps.append(Step(launch, (made,)))
     for g in parts:
         if g.is_product and groups == 1:
-            steps += _product(grad, weight, None, made, True)
+            steps += multiply_pixels(grad, weight, None, made, True)
         elif 0 not in g.taps:
             channels = weight.shape[0] // groups, weight.shape[1]
             if groups > 1 and (part := part_of(grad, g, channels)):
@@ -324,8 +324,12 @@ def _of_windows(
     return [*windows.steps, *turns, Step(launch, (*operands, made))]
 
 
-def _product(
-    x: Operand, weight: Operand, bias: Operand | None, made: Operand, is_turned: bool
+def multiply_pixels(
+    x: Operand,
+    weight: Operand,
+    bias: Operand | None,
+    made: Operand,
+    is_turned: bool = False,
 ) -> list[Step | None]:
     """Of one tap: the weight times the pixels of each image."""
     batch, pixels = x.shape[0], size_of(x.shape[2:])
