@@ -413,7 +413,7 @@ def widths_of(x: Operand, g: Geometry) -> Pair:
     width = min(TILE, registers // 4 * lanes, width_of(g.result[1]))
     seen = width + (g.taps[1] - 1) * g.dilation[1] // g.stride[1]
     # Whole vectors: they are stored without masks, and shuffled apart.
-    return width, cdiv(seen, _VECTOR) * _VECTOR
+    return width, cdiv(seen, lanes) * lanes
 
 
 def _directly(

@@ -65,6 +65,9 @@ _LEAST_BLOCK = 4
 _FEW = 8
 """Vectors of a row that needs no loop."""
 
+_WORD = 4
+"""Bytes of the least elements that AVX2 loads with a mask."""
+
 _WIDE = 512
 """Columns of a tile whose rows begin with such a vector: a twentieth more to do."""
 
@@ -274,17 +277,27 @@ def _is_updated(op: StoreTileOp) -> bool:
 
 
 def _is_copied(state: State, value: SSAValue, to: TileAt) -> bool:
-    """Whether short rows, whose masks are free, come from where a matrix may end."""
+    """Whether short rows, loaded with masks for nothing, come from a matrix's end."""
     vectors, rest = divmod(to.shape[1], state.lanes)
     is_short = to.is_inside and rest == 0 and vectors <= _FEW
-    if not (is_short and to.matrix.is_contiguous() and state.target.has_masks):
+    if not (is_short and to.matrix.is_contiguous()):
         return False
-    tiles = [
-        state.tiles[leaf.owner.tile]
+    loads = [
+        leaf.owner
         for leaf, _ in leaves(state, value)
         if isinstance(leaf.owner, LoadTileOp)
     ]
+    if not state.target.has_masks and not all(_is_spread(each, to) for each in loads):
+        return False
+    tiles = [state.tiles[each.tile] for each in loads]
     return any(isinstance(t, TileAt) and not t.is_inside for t in tiles)
+
+
+def _is_spread(load: LoadTileOp, to: TileAt) -> bool:
+    """Whether a vector is made of several, of elements that AVX2 loads with masks."""
+    rows_of = vector_type(load.result)
+    is_wide = rows_of.get_shape()[1] > to.shape[1]
+    return is_wide and byte_width(rows_of.element_type) >= _WORD
 
 
 def _ends(
