@@ -249,3 +249,24 @@ def test_stores_at_constant_offsets_outside() -> None:
     expected[3:, 18:] = x[:1, :2] + 20
     y = np.zeros((3, 19), np.float32)
     same(agree(static_offsets, 1, x, y)[1], expected[1:, 1:])
+
+
+@xetile.kernel
+def moved(X, Y, LEFT: constexpr):
+    tile = xetile.init_tile(X, [xetile.program_id(0), -LEFT], (1, 128))
+    to = xetile.init_tile(Y, [xetile.program_id(0), 0], (1, 128))
+    xetile.store_tile(xetile.load_tile(tile), to)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float16", "float32"])
+@pytest.mark.parametrize("left", [-3, 0, 5])
+def test_rows_of_narrow_elements_end_anywhere(dtype: str, left: int) -> None:
+    for columns in (1, 2, 7, 15, 31, 33, 47, 63, 100, 127):
+        x = np.arange(3 * columns).reshape(3, columns).astype(dtype)
+        memory = np.full(3 * columns + 40, 7, dtype)
+        y = memory[5 : 5 + 3 * columns].reshape(3, columns)
+        moved[3](x, y, left)
+        wide = np.pad(x, ((0, 0), (8, 8)))
+        np.testing.assert_array_equal(y, wide[:, 8 - left : 8 - left + columns])
+        assert (memory[:5] == 7).all()
+        assert (memory[5 + 3 * columns :] == 7).all()

@@ -11,12 +11,14 @@ or of short rows ``if %inside { for row { code } } else { the same as above }``
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import reduce
 
 from xdsl.dialects.builtin import i1
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from xetl.dialects.base import Index
+from xetl.codegen.types import byte_width
+from xetl.dialects.base import Index, memref_type
 from xetl.dialects.upstream import arith, scf, vector
 from xetl.ir.builder import Builder
 from xetl.transforms.cse import merge_equal
@@ -26,6 +28,9 @@ from xetl_cpu.lowering.loops.state import Buffer, Shape, State, TileAt
 
 _MOST_OPERATIONS = 32
 """In a loop that waits for memory; with more of them it computes."""
+
+WORD = 4
+"""Bytes of the least elements that AVX2 loads with a mask."""
 
 _FAR = 1 << 40
 """Columns: more than any row of a tile has."""
@@ -50,6 +55,7 @@ def over_chunks(
     whole: Whole | None = None,
     finish: Callable[[Nest], None] | None = None,
     each: int = 1,
+    halves: bool = False,
 ) -> Nest:
     """Run ``body`` for all rows and chunks of columns, in front of ``op``.
 
@@ -64,14 +70,15 @@ def over_chunks(
     are those where tiles start before their matrix, if the loop carries nothing. Where
     it does, the body ends at the evaluator's ``stop``.
     ``whole``: the tile that is stored. ``finish``: called behind inner loops, for each
-    nest. Returns the nest of the last inner loop, both loops ended.
+    nest. ``halves``: the body takes vectors of fewer lanes, too. Returns the nest of
+    the last inner loop, both loops ended.
     """
     outer, inner = extents
     if whole is None and isinstance(outer, int) and isinstance(inner, int):
         whole = (outer, inner), []
 
     def any_rows() -> Nest:
-        how = limit, inits, rows_at_once, ends, lead, each
+        how = limit, inits, rows_at_once, ends, lead, each, halves
         nest = _over_chunks(state, op, extents, body, *how)
         if finish is not None:
             finish(nest)
@@ -162,6 +169,7 @@ def _over_chunks(
     ends: bool,
     lead: Index,
     each: int,
+    halves: bool,
 ) -> Nest:
     """Loops for rows of any length, of tiles that may be outside."""
     carried = len(inits[: rows_at_once * each])
@@ -189,7 +197,7 @@ def _over_chunks(
     if isinstance(lead, SSAValue):
         _mask_the_lead(ev, lead, body, carried)
     if ev.limits:
-        nest = _mask_the_rest(ev, (inner, step, ends), body, carried)
+        nest = _mask_the_rest(ev, (inner, step, ends, halves), body, carried)
     nest.end_outer()
     return nest
 
@@ -202,7 +210,7 @@ def _mask_the_lead(ev: Evaluator, lead: SSAValue, body: Body, carried: int) -> N
 
 
 def _mask_the_rest(
-    ev: Evaluator, how: tuple[Index, int, bool], body: Body, carried: int
+    ev: Evaluator, how: tuple[Index, int, bool, bool], body: Body, carried: int
 ) -> Nest:
     """Cut the first loop where a limit ends it; go on with masks from there.
 
@@ -210,7 +218,7 @@ def _mask_the_rest(
     is loaded: a third loop has no loads, and its chunks are equal but for where they
     go. LLVM computes one in front of it.
     """
-    inner, step, ends = how
+    inner, step, ends, may_halve = how
     nest, lanes = ev.nest, ev.state.lanes
     build = Builder.before(nest.loop)
     full = inner
@@ -220,6 +228,10 @@ def _mask_the_rest(
     full = build.maximum(build.minus(full, lead), 0)
     cut = build.index(build.plus(whole_steps(build, full, step), lead))
     nest.loop.operands[1] = cut
+    halves = list[tuple[int, SSAValue, SSAValue]]()
+    if may_halve and _has_branches_for_masks(ev):
+        halves = _halve(build, lanes, cut, build.index(build.plus(full, lead)))
+        lanes, _, cut = halves[-1]
     loads = [limit for key, limit in ev.limits.items() if key != "body"]
     width = inner if isinstance(inner, int) and not ends and _pads(ev) else 0
     end = inner
@@ -231,14 +243,43 @@ def _mask_the_rest(
         padded = build.index(build.plus(cut, whole_steps(build, past, by)))
         end = build.minimum(padded, width)
     rest = nest.rest(cut, end, lanes, carried)
-    masked = Evaluator(ev.state, rest, shifted=ev.shifted)
+    masked = Evaluator(replace(ev.state, lanes=lanes), rest, shifted=ev.shifted)
     rest.end_inner(body(masked, rest.carried))
+    for number, start, to in reversed(halves):  # each in front of the one before
+        part, half = nest.rest(start, to, number, 0), replace(ev.state, lanes=number)
+        whole = Evaluator(half, part, whole=True, shifted=ev.shifted)
+        part.end_inner(body(whole, ()))
     if width:
         rest = rest.rest(padded, width, by, carried * by // lanes)
         behind = Evaluator(ev.state, rest, outside=ev.ended, shifted=ev.shifted)
         rest.end_inner(body(behind, rest.carried))
         merge_equal(rest.loop.body.block)
     return rest
+
+
+def _halve(
+    build: Builder, lanes: int, start: SSAValue, end: SSAValue
+) -> list[tuple[int, SSAValue, SSAValue]]:
+    """Lanes of vectors half as long, a quarter and so on, and what they go over."""
+    found = list[tuple[int, SSAValue, SSAValue]]()
+    while lanes > 2:
+        lanes //= 2
+        whole = whole_steps(build, build.minus(end, start), lanes)
+        found.append((lanes, start, build.index(build.plus(start, whole))))
+        start = found[-1][2]
+    return found
+
+
+def _has_branches_for_masks(ev: Evaluator) -> bool:
+    """Whether it only moves elements that AVX2 has no masks for."""
+    if ev.state.target.has_masks or not _only_moves(ev.nest.loop):
+        return False
+    widths = [
+        byte_width(memref_type(op.base).element_type)
+        for op in ev.nest.loop.body.block.ops
+        if isinstance(op, vector.LoadOp | vector.StoreOp)
+    ]
+    return min(widths, default=WORD) < WORD and ev.state.lanes > 2
 
 
 def _pads(ev: Evaluator) -> bool:

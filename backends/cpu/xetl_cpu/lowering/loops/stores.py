@@ -32,6 +32,7 @@ from xetl.records import record
 from xetl.transforms.diagnostics import remark
 from xetl_cpu.dialect import BrgemmTileOp
 from xetl_cpu.lowering.loops.chunks import (
+    WORD,
     Whole,
     block_at,
     chunk_at,
@@ -64,9 +65,6 @@ _LEAST_BLOCK = 4
 
 _FEW = 8
 """Vectors of a row that needs no loop."""
-
-_WORD = 4
-"""Bytes of the least elements that AVX2 loads with a mask."""
 
 _WIDE = 512
 """Columns of a tile whose rows begin with such a vector: a twentieth more to do."""
@@ -247,7 +245,7 @@ def _store_rows(state: State, op: StoreTileOp, tile: TileAt) -> None:
     if blocks is None and isinstance(op.parent_op(), scf.ForOp):
         inside = target.shape, [lies_inside(start, target)]
     nest = over_chunks(
-        state, op, (outer, inner), body, limit=inner, lead=lead, whole=inside
+        state, op, (outer, inner), body, inner, lead=lead, whole=inside, halves=True
     )
     if nest.outer_loop is not None and first != 0:
         nest.outer_loop.operands[0] = Builder.before(nest.outer_loop).index(first)
@@ -297,7 +295,7 @@ def _is_spread(load: LoadTileOp, to: TileAt) -> bool:
     """Whether a vector is made of several, of elements that AVX2 loads with masks."""
     rows_of = vector_type(load.result)
     is_wide = rows_of.get_shape()[1] > to.shape[1]
-    return is_wide and byte_width(rows_of.element_type) >= _WORD
+    return is_wide and byte_width(rows_of.element_type) >= WORD
 
 
 def _ends(
