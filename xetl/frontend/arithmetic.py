@@ -228,10 +228,13 @@ def binary_scalars(ctx: Context, op: Binary, left: Value, right: Value) -> Value
     if kinds == {"bool"} and op.masks and op.signed is not None:
         one, other = runtime(ctx, left).ssa, runtime(ctx, right).ssa
         return Scalar(ctx.emit(op.signed(one, other)), "bool")
-    if op is DIV or "float" in kinds:
-        return _binary_floats(ctx, op, left, right)
     if op in (FLOORDIV, MOD):
         return divide_scalars(ctx, op, left, right)
+    if op is DIV or "float" in kinds:
+        if op.floats is None:
+            raise ctx.error("X0304", f"`{op.symbol}` is not defined on floats")
+        one, other = to_float(ctx, left), to_float(ctx, right)
+        return Scalar(ctx.emit(op.floats(one, other)), "float")
     if _is_neutral(op, right):
         return left
     if op.symbol in "+*" and _is_neutral(op, left):
@@ -244,16 +247,6 @@ def _is_neutral(op: Binary, value: Value) -> bool:
     if isinstance(value, (Scalar, bool)):
         return False
     return value == (1 if op is MUL else 0) and op.symbol in "+-*"
-
-
-def _binary_floats(ctx: Context, op: Binary, left: Value, right: Value) -> Scalar:
-    if op in (FLOORDIV, MOD):
-        return divide_scalars(ctx, op, left, right)
-    if op.floats is None:
-        raise ctx.error("X0304", f"`{op.symbol}` is not defined on floats")
-    return Scalar(
-        ctx.emit(op.floats(to_float(ctx, left), to_float(ctx, right))), "float"
-    )
 
 
 # Comparisons and truth --------------------------------------------------------------

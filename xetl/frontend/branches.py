@@ -389,7 +389,12 @@ def join_values(
         first = _as_float(ctx, one.block, first, second)
         second = _as_float(ctx, other.block, second, first)
         if isinstance(first, Array) and isinstance(second, Array):
-            raise _cannot_choose(ctx, first, second)
+            raise ctx.error(
+                "X0602",
+                f"the run cannot choose between the arrays `{first.name}` and"
+                f" `{second.name}`",
+                help="choose the tiles, or what is loaded from them",
+            )
         if not carrying.same_kind(first, second) or not carrying.can_cross(first):
             raise ctx.error(
                 "X0602",
@@ -402,14 +407,6 @@ def join_values(
     statement = ast.copy_location(ast.If(node, [], []), node)
     join(ctx, condition, one, other, statement)
     return ctx.scope.bindings.pop(_VALUE).value
-
-
-def _cannot_choose(ctx: Context, one: Array, other: Array) -> CompileError:
-    return ctx.error(
-        "X0602",
-        f"the run cannot choose between the arrays `{one.name}` and `{other.name}`",
-        help="choose the tiles, or what is loaded from them",
-    )
 
 
 _VALUE = "<value>"

@@ -141,13 +141,9 @@ def constant(value: Value, dtype: DType, type_: Attribute) -> Attribute:
 
     Integers wrap, floats too large become infinite.
     """
-    if dtype.is_bool:
-        return make_splat(int(bool(value)), type_)
-    if dtype.is_float:
-        # Rounded by NumPy, since packing a float that is too large fails.
-        with np.errstate(over="ignore"):
-            return make_splat(float(dtype.numpy.type(value)), type_)
-    return make_splat(whole(value), type_)
+    is_integer = not (dtype.is_bool or dtype.is_float)
+    # Rounded by NumPy, since packing a float that is too large fails.
+    return make_splat(whole(value) if is_integer else rounded(value, dtype), type_)
 
 
 def from_element(ctx: Context, element: SSAValue, dtype: DType) -> Scalar:
@@ -285,34 +281,21 @@ def minus(ctx: Context, value: Value) -> Value:
     """``-value`` of a number or vector."""
     if is_number(value):
         return -value
-    if isinstance(value, Scalar):
-        if value.kind == "float":
-            return Scalar(ctx.emit(arith.NegfOp(value.ssa)), "float")
-        _refuse_mask(ctx, "-", value, value.kind == "bool")
-        zero = index_constant(ctx, 0)
-        return Scalar(ctx.emit(arith.SubiOp(zero, value.ssa)), "int")
-    assert isinstance(value, Vector)
-    _refuse_mask(ctx, "-", value, value.dtype.is_bool)
-    if value.dtype.is_float:
-        negated = ctx.emit(arith.NegfOp(value.ssa))
-    else:
-        zero = splat(ctx, 0, value.shape, value.dtype).ssa
-        negated = ctx.emit(arith.SubiOp(zero, value.ssa))
-    return Vector(negated, value.shape, value.dtype)
+    assert isinstance(value, Scalar | Vector)
+    _refuse_mask(ctx, "-", value)
+    if _kind(value) == "float":
+        return _like(value, ctx.emit(arith.NegfOp(value.ssa)))
+    zero = _full_like(ctx, 0, value)
+    return _like(value, ctx.emit(arith.SubiOp(zero, value.ssa)))
 
 
 def invert(ctx: Context, value: Value) -> Value:
     """``~value`` of an integer or mask: all bits flipped."""
     if is_number(value) and not isinstance(value, float):
         return ~int(value)
-    if isinstance(value, Scalar) and value.kind != "float":
-        ones = runtime(ctx, True if value.kind == "bool" else -1)
-        return Scalar(ctx.emit(arith.XoriOp(value.ssa, ones.ssa)), value.kind)
-    if isinstance(value, Vector) and not value.dtype.is_float:
-        flip = 1 if value.dtype.is_bool else -1
-        ones = splat(ctx, flip, value.shape, value.dtype).ssa
-        flipped = ctx.emit(arith.XoriOp(value.ssa, ones))
-        return Vector(flipped, value.shape, value.dtype)
+    if isinstance(value, Scalar | Vector) and _kind(value) != "float":
+        ones = _full_like(ctx, True if _kind(value) == "bool" else -1, value)
+        return _like(value, ctx.emit(arith.XoriOp(value.ssa, ones)))
     problem = f"`~` is not defined on {describe(value)}"
     raise ctx.error("X0304", problem, help="it takes integers and masks")
 
@@ -321,26 +304,38 @@ def absolute(ctx: Context, value: Value) -> Value:
     """``abs(value)`` of a number or vector; the dtype stays."""
     if is_number(value):
         return abs(value)
+    assert isinstance(value, Scalar | Vector)
+    _refuse_mask(ctx, "abs", value)
+    if _kind(value) == "float":
+        return _like(value, ctx.emit(math.AbsfOp(value.ssa)))
     if isinstance(value, Scalar):
-        return _absolute_scalar(ctx, value)
-    assert isinstance(value, Vector)
-    _refuse_mask(ctx, "abs", value, value.dtype.is_bool)
+        negated = ctx.emit(arith.SubiOp(index_constant(ctx, 0), value.ssa))
+        return Scalar(ctx.emit(arith.MaxsiOp(value.ssa, negated)), "int")
     if value.dtype.kind == "u":
         return value
-    op = math.AbsfOp if value.dtype.is_float else math.AbsiOp
-    return Vector(ctx.emit(op(value.ssa)), value.shape, value.dtype)
+    return _like(value, ctx.emit(math.AbsiOp(value.ssa)))
 
 
-def _absolute_scalar(ctx: Context, value: Scalar) -> Scalar:
-    _refuse_mask(ctx, "abs", value, value.kind == "bool")
-    if value.kind == "float":
-        return Scalar(ctx.emit(math.AbsfOp(value.ssa)), "float")
-    negated = ctx.emit(arith.SubiOp(index_constant(ctx, 0), value.ssa))
-    return Scalar(ctx.emit(arith.MaxsiOp(value.ssa, negated)), "int")
+def _kind(value: Scalar | Vector) -> str:
+    if isinstance(value, Scalar):
+        return value.kind
+    return "bool" if value.dtype.is_bool else "float" if value.dtype.is_float else "int"
 
 
-def _refuse_mask(ctx: Context, symbol: str, value: Value, is_mask: bool) -> None:
-    if is_mask:
+def _like(value: Scalar | Vector, ssa: SSAValue) -> Scalar | Vector:
+    if isinstance(value, Scalar):
+        return Scalar(ssa, value.kind)
+    return Vector(ssa, value.shape, value.dtype)
+
+
+def _full_like(ctx: Context, number: int, value: Scalar | Vector) -> SSAValue:
+    if isinstance(value, Scalar):
+        return runtime(ctx, number).ssa
+    return splat(ctx, number, value.shape, value.dtype).ssa
+
+
+def _refuse_mask(ctx: Context, symbol: str, value: Scalar | Vector) -> None:
+    if _kind(value) == "bool":
         problem = f"`{symbol}` is not defined on {describe(value)}"
         help_ = "convert the mask first: `.to(xetile.i32)`"
         raise ctx.error("X0304", problem, help=help_)

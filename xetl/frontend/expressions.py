@@ -190,25 +190,12 @@ def _decide(
     if branches.is_cheap(path.block):
         branches.splice(ctx, path.block)
         return arithmetic.select(ctx, is_and, condition, first.value, value)
-    return _decide_later(ctx, is_and, condition, path, (first.value, value), node)
-
-
-def _decide_later(
-    ctx: Context,
-    is_and: bool,
-    condition: Scalar,
-    path: branches.Path,
-    values: tuple[Value, Value],
-    node: ast.BoolOp,
-) -> Value:
-    """The second operand inside an ``scf.if``: it reads memory or has effects."""
-    first, second = values
+    # Inside an ``scf.if``: the second operand reads memory or has effects.
     other = branches.begin_path(ctx, lambda: None)
+    paths, both = (other, path), [first.value, value]
     if is_and:
-        return branches.join_values(
-            ctx, condition, (path, other), [second, first], node
-        )
-    return branches.join_values(ctx, condition, (other, path), [first, second], node)
+        paths, both = (path, other), [value, first.value]
+    return branches.join_values(ctx, condition, paths, both, node)
 
 
 @expression(ast.Compare)
@@ -364,12 +351,8 @@ def _formatted(ctx: Context, node: ast.FormattedValue) -> Value:
         raise ctx.error("X0307", f"formatting failed: {problem}") from None
 
 
-def _as_it_is(value: Value) -> Value:
-    return value
-
-
 _CONVERSIONS: dict[int, Callable[[Value], Value]] = {
-    -1: _as_it_is,
+    -1: lambda value: value,
     ord("s"): str,
     ord("r"): repr,
     ord("a"): ascii,

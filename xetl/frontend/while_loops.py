@@ -7,8 +7,7 @@ exit code is carried; the test runs only while it is 0.
 from __future__ import annotations
 
 import ast
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import TYPE_CHECKING
 
 from xdsl.ir import Region, SSAValue
@@ -42,109 +41,27 @@ _TEST = "<test>"
 Values = Sequence[SSAValue]
 
 
-class Leaving(ABC):
-    """What a ``for`` and a ``while`` loop do differently.
-
-    ``own_starts`` are values that only the loop itself carries.
-    """
-
-    node: ast.For | ast.While
-    changing: set[str]
-    targets: set[str]
-    own_starts: list[SSAValue]
-
-    @abstractmethod
-    def test(self, own: Values) -> Scalar | bool:
-        """Whether another iteration begins."""
-
-    @abstractmethod
-    def enter(self, own: Values) -> None:
-        """Begin an iteration."""
-
-    @abstractmethod
-    def advance(self, own: Values) -> list[SSAValue]:
-        """The loop's own values of the next iteration."""
-
-
-class _While(Leaving):
-    """A ``while`` statement."""
-
-    def __init__(self, ctx: Context, node: ast.While) -> None:
-        self.ctx, self.node, self.condition = ctx, node, node.test
-        self.changing = assigned_names([*node.body, node.test])
-        self.targets = set()
-        self.own_starts = []
-
-    def test(self, own: Values) -> Scalar | bool:
-        """The user's condition."""
-        value = self.ctx.evaluate(self.condition)
-        return arithmetic.truth(self.ctx, Arg(value, self.condition))
-
-    def enter(self, own: Values) -> None:
-        """Nothing to do."""
-
-    def advance(self, own: Values) -> list[SSAValue]:
-        """Nothing is carried but names."""
-        return []
-
-
-def run_while(ctx: Context, node: ast.While) -> None:
-    """Compile a ``while`` statement."""
-    _run_leaving(ctx, _While(ctx, node))
-
-
-class _LeftRange(Leaving):
-    """A ``for`` that may be left: its counter is carried, the test is its bound."""
-
-    def __init__(self, ctx: Context, node: ast.For, counter: Counter) -> None:
-        self.ctx, self.node, self.counter = ctx, node, counter
-        self.target = node.target
-        self.targets = assigned_names([node.target])
-        self.changing = assigned_names(node.body) | self.targets
-        self.own_starts = [counter.bounds[0]]
-
-    def test(self, own: Values) -> Scalar:
-        """Whether another iteration begins."""
-        more = arith.CmpiOp("slt", own[0], self.counter.bounds[1])
-        return Scalar(self.ctx.emit(more), "bool")
-
-    def enter(self, own: Values) -> None:
-        """Set the user's counter."""
-        value = self.counter.value(self.ctx, own[0])
-        assign(self.ctx, self.target, value, self.node)
-
-    def advance(self, own: Values) -> list[SSAValue]:
-        """The counter of the next iteration."""
-        return [self.ctx.emit(arith.AddiOp(own[0], self.counter.bounds[2]))]
-
-
-def run_left_range(ctx: Context, node: ast.For, counter: Counter) -> None:
-    """Compile a ``for`` statement that may be left."""
-    _run_leaving(ctx, _LeftRange(ctx, node, counter))
-
-
-def _run_leaving(ctx: Context, loop: Leaving) -> None:
-    """Compile a loop to ``scf.while``."""
-    made = _WhileLoop(ctx, loop)
-    made.build_test()
-    made.build_body()
-    made.carry_returned()
-    made.finish()
-
-
 class _WhileLoop:
-    """An ``scf.while`` being made.
+    """An ``scf.while`` being made; subclasses say what begins and ends an iteration.
 
     Carried are, in this order: the loop's own values, the names, the exit code if the
     body can leave, the names that only the test sets, and what ``return`` gives.
     """
 
-    def __init__(self, ctx: Context, loop: Leaving) -> None:
-        self.ctx, self.loop, self.node = ctx, loop, loop.node
-        self.leaves = exits.may_leave(loop.node.body)
-        self.carried = Carried(ctx, loop.node, loop.changing)
-        self.starts = [*loop.own_starts, *self.carried.starts(ctx)]
-        self.own = len(loop.own_starts)
+    def __init__(
+        self,
+        ctx: Context,
+        node: ast.For | ast.While,
+        changing: set[str],
+        targets: Set[str] = frozenset(),
+        own_starts: Values = (),
+    ) -> None:
+        """``own_starts`` are values that only the loop itself carries."""
+        self.ctx, self.node, self.targets = ctx, node, targets
+        self.leaves = exits.may_leave(node.body)
+        self.carried = Carried(ctx, node, changing)
+        self.starts = [*own_starts, *self.carried.starts(ctx)]
+        self.own = len(own_starts)
         self.names = len(self.starts)
         if self.leaves:
             self.starts.append(exits.code_of(ctx, RUNNING))
@@ -155,9 +72,27 @@ class _WhileLoop:
         self.returned: Binding | None = None
         self.returned_at: int | None = None
 
+    def test(self, own: Values) -> Scalar | bool:
+        """Whether another iteration begins."""
+        raise NotImplementedError
+
+    def enter(self, own: Values) -> None:
+        """Begin an iteration."""
+
+    def advance(self, own: Values) -> list[SSAValue]:
+        """The loop's own values of the next iteration."""
+        return []
+
+    def run(self) -> None:
+        """Compile the loop."""
+        self.build_test()
+        self.build_body()
+        self.carry_returned()
+        self.finish()
+
     def build_test(self) -> None:
         """The first region: whether to go on, and with which values."""
-        ctx, loop = self.ctx, self.loop
+        ctx = self.ctx
         with ctx.into([value.type for value in self.starts]) as self.before:
             own = self.before.args[: self.own]
             self.carried.enter(ctx, self.before.args[self.own : self.names])
@@ -167,7 +102,7 @@ class _WhileLoop:
             self.going, self.endless = self._go_on(own)
             ctx.scope.exit = RUNNING
             self.passed = [*own, *self.carried.pass_on(ctx), *code]
-            for name in sorted(_set_by_test(loop.node)):
+            for name in sorted(_set_by_test(self.node)):
                 binding = ctx.scope.bindings.get(name)
                 if name not in self.carried.first and binding is not None:
                     self._pass_fresh(name, binding)
@@ -181,7 +116,7 @@ class _WhileLoop:
         """The condition, and whether only the body can end the loop."""
         ctx = self.ctx
         if not self.leaves:
-            condition = self.loop.test(own)
+            condition = self.test(own)
             if condition is True:
                 raise self._never_ends()
             return runtime(ctx, condition), False
@@ -191,7 +126,7 @@ class _WhileLoop:
 
         def test() -> None:
             ctx.scope.exit = RUNNING
-            tests.append(self.loop.test(own))
+            tests.append(self.test(own))
             ctx.scope.bind(_TEST, tests[0])
 
         def leave() -> None:
@@ -220,19 +155,19 @@ class _WhileLoop:
 
     def build_body(self) -> None:
         """The second region: one iteration."""
-        ctx, loop = self.ctx, self.loop
+        ctx = self.ctx
         with ctx.into([value.type for value in self.passed]) as self.after:
             own = self.after.args[: self.own]
             self.carried.enter_body(ctx, self.after.args[self.own :])
             self._bind_fresh(self.after.args)
-            loop.enter(own)
+            self.enter(own)
             ctx.run(self.node.body, Tail())
             ctx.node = self.node
             self.exit = exits.remap(ctx, ctx.scope.exit, {CONTINUED: 0})
             self.returned = ctx.scope.returned
             ctx.scope.exit, ctx.scope.returned = RUNNING, None
-            self.yielded = loop.advance(own) if self.exit.may_run else list(own)
-            self.yielded += self.carried.ends(ctx, loop.targets)
+            self.yielded = self.advance(own) if self.exit.may_run else list(own)
+            self.yielded += self.carried.ends(ctx, self.targets)
             if self.leaves:
                 self.yielded.append(exits.code_of(ctx, self.exit))
         if self.endless and not self.exit.codes & {BROKEN, RETURNED}:
@@ -273,7 +208,7 @@ class _WhileLoop:
         types = [value.type for value in self.passed]
         regions = Region(self.before), Region(self.after)
         results = ctx.add(scf.WhileOp(self.starts, types, *regions)).results
-        self.carried.leave(ctx, results[self.own :], self.loop.targets)
+        self.carried.leave(ctx, results[self.own :], self.targets)
         if self.fresh and not self.leaves:
             self._bind_results(results)
         if self.leaves:
@@ -298,6 +233,51 @@ class _WhileLoop:
             codes |= {0}
         known = Exit(codes, code.ssa if len(codes) > 1 else None)
         self.ctx.scope.exit = exits.remap(self.ctx, known, {BROKEN: 0})
+
+
+class _While(_WhileLoop):
+    """A ``while`` statement."""
+
+    def test(self, own: Values) -> Scalar | bool:
+        """The user's condition."""
+        assert isinstance(self.node, ast.While)
+        condition = self.node.test
+        return arithmetic.truth(self.ctx, Arg(self.ctx.evaluate(condition), condition))
+
+
+def run_while(ctx: Context, node: ast.While) -> None:
+    """Compile a ``while`` statement."""
+    _While(ctx, node, assigned_names([*node.body, node.test])).run()
+
+
+class _LeftRange(_WhileLoop):
+    """A ``for`` that may be left: its counter is carried, the test is its bound."""
+
+    counter: Counter
+    target: ast.expr
+
+    def test(self, own: Values) -> Scalar:
+        """Whether the counter is below its bound."""
+        more = arith.CmpiOp("slt", own[0], self.counter.bounds[1])
+        return Scalar(self.ctx.emit(more), "bool")
+
+    def enter(self, own: Values) -> None:
+        """Set the user's counter."""
+        value = self.counter.value(self.ctx, own[0])
+        assign(self.ctx, self.target, value, self.node)
+
+    def advance(self, own: Values) -> list[SSAValue]:
+        """The next number of the counter."""
+        return [self.ctx.emit(arith.AddiOp(own[0], self.counter.bounds[2]))]
+
+
+def run_left_range(ctx: Context, node: ast.For, counter: Counter) -> None:
+    """Compile a ``for`` statement that may be left."""
+    targets = assigned_names([node.target])
+    changing = assigned_names(node.body) | targets
+    loop = _LeftRange(ctx, node, changing, targets, [counter.bounds[0]])
+    loop.counter, loop.target = counter, node.target
+    loop.run()
 
 
 def _set_by_test(node: ast.For | ast.While) -> set[str]:
