@@ -285,11 +285,6 @@ class ConstantOp(XetlOp, name="arith.constant", traits=[Pure(), ConstantLike()])
         """A vector full of ``value``."""
         return cls(make_splat(value, type_), type_, **common)
 
-    @staticmethod
-    def get_constant_value(op: ConstantOp) -> Attribute:
-        """What ConstantLike asks for."""
-        return op.value
-
     @classmethod
     def parse(cls, parser: Parser) -> Self:
         properties, attributes = parse_attributes(parser, cls)

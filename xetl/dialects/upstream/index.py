@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from typing_extensions import Unpack
 from xdsl.dialects.builtin import IndexType, IntegerAttr, i1
 from xdsl.ir import Dialect, SpacedOpaqueSyntaxAttribute
 from xdsl.irdl import irdl_attr_definition, operand_def, prop_def, result_def
 from xdsl.traits import ConstantLike, Pure
 
 from ..attributes import WordAttr
-from ..base import Value
-from ..operation import Common, XetlOp, operations_of, row
+from ..operation import XetlOp, operations_of, row
 from .elementwise import CastOp
 
 PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
@@ -69,9 +67,6 @@ class BoolConstantOp(
 
     assembly_format = "attr-dict $value"
 
-    def __init__(self, value: bool, **common: Unpack[Common]) -> None:
-        super().__init__(value=IntegerAttr(int(value), i1), **common)
-
 
 CastsOp = row(CastOp, "index.casts", "Integer to index or back, signed.")
 CastuOp = row(CastOp, "index.castu", "Integer to index or back, unsigned.")
@@ -95,11 +90,6 @@ class CmpOp(XetlOp, name="index.cmp", traits=[Pure()]):
     result = result_def(i1)
 
     assembly_format = "$pred `(` $lhs `,` $rhs `)` attr-dict"
-
-    def __init__(
-        self, predicate: str, lhs: Value, rhs: Value, **common: Unpack[Common]
-    ) -> None:
-        super().__init__(lhs, rhs, pred=CmpPredicateAttr(predicate), **common)
 
     @property
     def predicate_name(self) -> str:

@@ -92,13 +92,8 @@ def parse_types(parser: Parser) -> list[Attribute]:
 def terminate(region: Region, terminator: type[Operation]) -> None:
     """Add the terminator that the text may leave out."""
     block = region.block
-    if not isinstance(block.last_op, terminator) and not _has_terminator(block):
+    if not isinstance(block.last_op, YieldOp | ReduceOp):
         block.add_op(terminator.create())
-
-
-def _has_terminator(block: Block) -> bool:
-    last = block.last_op
-    return last is not None and last.name in ("scf.yield", "scf.reduce")
 
 
 def print_body(printer: Printer, region: Region, *, terminator: bool) -> None:

@@ -110,9 +110,6 @@ class SliceAttr(ParametrizedAttribute):
     parent: Attribute = param_def()
     dims: IntList = param_def()
 
-    def __init__(self, parent: LayoutAttr | SliceAttr, dims: Sequence[int]) -> None:
-        super().__init__(parent, int_list(dims))
-
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
         """Parse ``<#xegpu.layout<...>, dims = [1]>``."""

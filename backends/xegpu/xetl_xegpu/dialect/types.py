@@ -114,14 +114,6 @@ class MemDescType(ShapedType):
 
     mem_layout: MemLayoutAttr | NoneAttr = param_def()
 
-    def __init__(
-        self,
-        shape: Sequence[int],
-        element_type: Attribute,
-        mem_layout: MemLayoutAttr | None = None,
-    ) -> None:
-        super().__init__(int_list(shape), element_type, mem_layout or NoneAttr())
-
     @property
     def strides(self) -> tuple[int, ...]:
         """In elements; row-major where nothing is said."""
