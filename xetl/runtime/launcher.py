@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, Protocol, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 from xetl.backend import INTERPRETER, Arguments, ArrayView, Event, Place
 from xetl.errors import LaunchError, XetlError, did_you_mean
@@ -400,13 +400,6 @@ may_be_native(Launcher)
 # What `kernel.interpret` adds to a launch ------------------------------------------
 
 
-class _CheckingExecutable(Protocol):
-    """The executable of the interpreter."""
-
-    def check(self, grid: Grid, args: Arguments, checks: Collection[str]) -> None:
-        """Run on copies of the arrays, and keep what was written if all is well."""
-
-
 def _checks_of(check: object) -> frozenset[str]:
     """The checks in ``"oob,race"``; none in an empty text.
 
@@ -445,6 +438,6 @@ def _run_with_checks(
     executable = loaded.executable
     note_written(stored_objects(args, loaded.stored))
     if checks:
-        cast("_CheckingExecutable", executable).check(grid, args, checks)
+        cast("Any", executable).check(grid, args, checks)
     else:
         executable.launch(grid, args)

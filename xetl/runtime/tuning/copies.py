@@ -46,10 +46,12 @@ class Copies:
                     self.arrays[other] = copy
         self.restore()
 
-    def restore(self) -> None:
-        """Give all copies the elements that the originals have."""
+    def restore(self, names: Collection[str] | None = None) -> None:
+        """Give copies, some or all, the elements that the originals have."""
+        some = self.arrays if names is None else names
         for view, copy in self._pairs:
-            _assign(copy, view)
+            if any(self.arrays.get(name) is copy for name in some):
+                _assign(copy, view)
 
     def results(self) -> dict[str, np.ndarray[Any, Any]]:
         """What is in the copies: those of the host themselves."""
@@ -60,12 +62,6 @@ class Copies:
         for name in names:
             if name in self.arrays:
                 self.arrays[name][...] = 0
-
-    def restore_some(self, names: Collection[str]) -> None:
-        """As `restore`, of these alone."""
-        for view, copy in self._pairs:
-            if any(self.arrays.get(name) is copy for name in names):
-                _assign(copy, view)
 
 
 def _copy(name: str, view: ArrayView) -> Any:

@@ -20,7 +20,6 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from time import perf_counter, sleep
-from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -131,12 +130,7 @@ class Progress:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._bar is not None:
             self._bar.stop()
 
@@ -346,7 +340,7 @@ class Trials:
         return copies.results()
 
     def _before(self, trial: Trial, copies: Copies) -> None:
-        copies.restore_some(self.options.restored)
+        copies.restore(self.options.restored)
         copies.zero(self.options.zeroed)
         self.call.before(trial.config, copies.arrays)
 
