@@ -224,6 +224,15 @@ def did_you_mean(name: str, candidates: Iterable[str]) -> str | None:
     return None if match is None else f"did you mean `{match}`?"
 
 
+def cannot_be_shown(name: str) -> LaunchError:
+    """The error for an exported kernel whose records nobody would read."""
+    return LaunchError(
+        f"`{name}` prints or asserts, which only a launch from Python can show",
+        code="X0844",
+        help="compile it without `device_print`, `device_assert` and `assert`",
+    )
+
+
 def draw(error: XetlError) -> str:
     """The drawing of ``error``: headline, lines with carets, notes, help."""
     lines = [f"error[{error.code}]: {error.message}"]

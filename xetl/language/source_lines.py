@@ -37,7 +37,7 @@ _ANNOTATIONS = 0x1000000
 def keep_lines(fn: F) -> F:
     """Note the lines of a function that is in no file, as long as they are known."""
     code = fn.__code__
-    if not _is_no_file(code.co_filename):
+    if not (code.co_filename.startswith("<") and code.co_filename.endswith(">")):
         return fn
     lines = lines_of_code(code, fn.__globals__)
     if lines:
@@ -86,10 +86,6 @@ def lines_of_code(code: CodeType, names: Mapping[str, Any] | None) -> list[str]:
     texts = _commands() if path == _COMMAND else _redirected()
     text = next((each for each in texts if _holds(each, code)), "")
     return text.splitlines(keepends=True)
-
-
-def _is_no_file(path: str) -> bool:
-    return path.startswith("<") and path.endswith(">")
 
 
 def _kept_by_python(code: CodeType) -> list[str]:

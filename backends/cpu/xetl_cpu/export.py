@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from xetl import __version__
 from xetl.dialects.base import operations_in
-from xetl.errors import InternalError, LaunchError
+from xetl.errors import InternalError, cannot_be_shown
 from xetl.findings import Export
 from xetl.imports import import_whole
 from xetl.language.signature import ConstParam, RuntimeParam, ScalarParam, Signature
@@ -44,7 +44,8 @@ def export(module: ModuleOp, signature: Signature, target: str, name: str) -> Ex
     Raises:
         LaunchError: the kernel prints or asserts, which only a launch can show.
     """
-    _check(module, name)
+    if operations_in(module, LogOp):
+        raise cannot_be_shown(name)
     machine = find_target(target)
     symbol = f"{name}_kernel"
     text = llvm_text(module, machine)
@@ -100,15 +101,6 @@ _COPIED = (
     ("shipped", "from xetl_cpu.image import", "from ._image import"),
 )
 """Files without the folders, and the line that would need xetl."""
-
-
-def _check(module: ModuleOp, name: str) -> None:
-    if operations_in(module, LogOp):
-        raise LaunchError(
-            f"`{name}` prints or asserts, which only a launch from Python can show",
-            code="X0844",
-            help="compile it without `device_print`, `device_assert` and `assert`",
-        )
 
 
 def _object(text: str, machine: Target, symbol: str) -> bytes:

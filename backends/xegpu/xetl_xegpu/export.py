@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from xetl import __version__
 from xetl.devices import find_device
-from xetl.errors import LaunchError
+from xetl.errors import cannot_be_shown
 from xetl.findings import Export
 from xetl.language.signature import ArrayParam, ConstParam, ScalarParam, Signature
 from xetl_xegpu import limits
@@ -47,11 +47,7 @@ def export(module: ModuleOp, signature: Signature, target: str, name: str) -> Ex
     artifact = build(module, target)
     facts = facts_of(artifact.meta)
     if any(kernel.tells for kernel in facts.kernels):
-        raise LaunchError(
-            f"`{name}` prints or asserts, which only a launch from Python can show",
-            code="X0844",
-            help="compile it without `device_print`, `device_assert` and `assert`",
-        )
+        raise cannot_be_shown(name)
     codes = [artifact.payload[kernel.spirv] for kernel in facts.kernels]
     endings = [_SUFFIX, *[f".any{_SUFFIX}"] * (len(codes) - 1)]
     params = [p for p in signature.params if not isinstance(p, ConstParam)]

@@ -52,11 +52,6 @@ Tag: {_TAG}
 """
 
 
-def wheel_name(package: str, version: str) -> str:
-    """The name that pip wants the file to have."""
-    return f"{package}-{version}-{_TAG}.whl"
-
-
 def wheel(
     package: str,
     version: str,
@@ -242,7 +237,7 @@ def wheel_files(
         for index, each in enumerate(kernels)
     ]
     if output.suffix != ".whl":
-        output = output / wheel_name(package, version)
+        output = output / f"{package}-{version}-{_TAG}.whl"
     return {output: wheel(package, version, facts, files)}
 
 

@@ -71,18 +71,13 @@ def _choose(function: Operation, device: Device) -> None:
     # to choose.  Those of tiles stay where the device can move them.
     dropped = types_to_unblock(function.walk(), device)
     unblock(function, lambda each: unblocked_tile(each) if each in dropped else each)
-    copies = split_uniform(function)
+    copies = [_split(op) for op in list(function.walk()) if is_uniform(op)]
     carry_out(make_plan(function, device))
     merge_uniform(copies)
 
 
 Copies = list[list[Operation]]
 """For each vector the operations that are copies of one."""
-
-
-def split_uniform(function: Operation) -> Copies:
-    """Copy vectors of one number until each has one reader."""
-    return [_split(op) for op in list(function.walk()) if is_uniform(op)]
 
 
 def _split(op: Operation) -> list[Operation]:

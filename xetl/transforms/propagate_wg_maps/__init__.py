@@ -58,11 +58,6 @@ _Known = Callable[[Node], Layout | None]
 """What is known of the map of an operand before its product has one."""
 
 
-def find_maps(graph: Graph, device: Device) -> Layout | None:
-    """Label all nodes; gives any label, None if there is nothing to spread."""
-    return _Search(graph, device).run()
-
-
 class _Search:
     def __init__(self, graph: Graph, device: Device) -> None:
         self._graph = graph
@@ -73,7 +68,7 @@ class _Search:
         self._tick = count()
 
     def run(self) -> Layout | None:
-        """See `find_maps`."""
+        """Label all nodes; gives any label, None if there is nothing to spread."""
         self._find_turns()
         self._flood(self._seeds())
         self._free_products()
@@ -337,6 +332,6 @@ _FUNCTIONS = (gpu.FuncOp, func.FuncOp)
 def propagate(kernel: Operation, device: Device) -> None:
     """Find the maps of one kernel and write them."""
     graph = Graph(kernel)
-    team = find_maps(graph, device)
+    team = _Search(graph, device).run()
     if team is not None:
         Writer(graph, team).write(kernel)

@@ -49,7 +49,7 @@ def set_up(folder: Path) -> Path:
         LaunchError: this machine has no apt of Debian, or the download failed.
     """
     packages = folder / "packages"
-    if not _complete(packages):
+    if not all(any(packages.glob(f"{name}_*.deb")) for name in PACKAGES):
         _check_machine()
         _download(packages, folder / "apt")
     root = folder / "root"
@@ -61,11 +61,6 @@ def set_up(folder: Path) -> Path:
         _write_starter(folder, tool)
     _run([folder / "ocloc", "--version"], folder)
     return folder / "ocloc"
-
-
-def _complete(packages: Path) -> bool:
-    """Whether all packages were fetched before."""
-    return all(any(packages.glob(f"{name}_*.deb")) for name in PACKAGES)
 
 
 def _check_machine() -> None:
