@@ -8,6 +8,7 @@ Source: docs/xetile.md, section 3, tile_reduce.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -56,7 +57,9 @@ def reduction(kind: str, dtype: DType) -> Binary:
     """
     name = normalize_kind(kind)
     if _is_float(dtype):
-        return _float_reduction(name, dtype)
+        # NumPy's own sum starts from +0.
+        along = _reduce(_ufunc(name, dtype), initial=ON_FLOATS[name].identity)
+        return lambda values, axes: in_f64(partial(along, axes=axes), dtype)(values)
     reduce = _reduce(_ufunc(name, dtype))
     if name in ("minui", "maxui") and dtype != BOOL:
         return lambda values, axes: signed(reduce(unsigned(values), axes))
@@ -68,20 +71,11 @@ def scan(kind: str, dtype: DType) -> Binary:
     name = normalize_kind(kind)
     ufunc = _ufunc(name, dtype)
     if _is_float(dtype):
-        return _float_scan(ufunc, dtype)
+        along = ufunc.accumulate
+        return lambda values, axis: in_f64(partial(along, axis=axis), dtype)(values)
     if name in ("minui", "maxui") and dtype != BOOL:
         return lambda values, axis: signed(ufunc.accumulate(unsigned(values), axis))
     return lambda values, axis: ufunc.accumulate(values, axis, dtype=dtype)
-
-
-def _float_scan(ufunc: Any, dtype: DType) -> Binary:
-    def run(values: Array, axis: int) -> Array:
-        def along(wide: Array) -> Array:
-            return ufunc.accumulate(wide, axis)
-
-        return in_f64(along, dtype)(values)
-
-    return run
 
 
 def _ufunc(kind: str, dtype: DType) -> Any:
@@ -99,18 +93,5 @@ def _reduce(ufunc: Any, **start: float) -> Function:
         for axis in axes:
             values = ufunc.reduce(values, axis, kept, keepdims=True, **start)
         return values
-
-    return run
-
-
-def _float_reduction(name: str, dtype: DType) -> Function:
-    # NumPy's own sum starts from +0.
-    reduce = _reduce(_ufunc(name, dtype), initial=ON_FLOATS[name].identity)
-
-    def run(values: Array, axes: Sequence[int]) -> Array:
-        def along(wide: Array) -> Array:
-            return reduce(wide, axes)
-
-        return in_f64(along, dtype)(values)
 
     return run

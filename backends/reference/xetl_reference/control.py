@@ -9,7 +9,16 @@ from xdsl.ir import Block, Region
 
 from xetl.dialects.base import ints_of
 from xetl.errors import InternalError
-from xetl_reference.plan import BLOCK_ID, RESERVED, Builder, Frame, Plan, Step, move
+from xetl_reference.plan import (
+    BLOCK_ID,
+    RESERVED,
+    Builder,
+    Frame,
+    Plan,
+    Step,
+    in_turn,
+    move,
+)
 
 
 def _yielded(plan: Plan, block: Block) -> list[int]:
@@ -40,45 +49,31 @@ def _for(plan: Plan, op: Any) -> Step:
     return run
 
 
-def _branch(plan: Plan, region: Region, results: list[int]) -> list[Step]:
+def _branch(plan: Plan, region: Region, results: list[int]) -> Step:
     """The steps of a region, which then fills the results of its operation."""
     if not region.blocks:
-        return []
+        return in_turn(())
     steps = plan.steps(region.block)
-    return [*steps, move(_yielded(plan, region.block), results)] if results else steps
+    if results:
+        steps.append(move(_yielded(plan, region.block), results))
+    return in_turn(steps)
 
 
 def _if(plan: Plan, op: Any) -> Step:
     condition, results = plan.slot(op.condition), plan.slots(op.results)
     then, otherwise = (_branch(plan, region, results) for region in op.regions)
-
-    def run(frame: Frame) -> None:
-        for step in then if frame[condition] else otherwise:
-            step(frame)
-
-    return run
+    return lambda frame: (then if frame[condition] else otherwise)(frame)
 
 
 def _execute_region(plan: Plan, op: Any) -> Step:
-    steps = _branch(plan, op.region, plan.slots(op.results))
-
-    def run(frame: Frame) -> None:
-        for step in steps:
-            step(frame)
-
-    return run
+    return _branch(plan, op.region, plan.slots(op.results))
 
 
 def _index_switch(plan: Plan, op: Any) -> Step:
     argument, results = plan.slot(op.arg), plan.slots(op.results)
     default, *cases = (_branch(plan, region, results) for region in op.regions)
     chosen = dict(zip(ints_of(op.cases), cases))
-
-    def run(frame: Frame) -> None:
-        for step in chosen.get(frame[argument], default):
-            step(frame)
-
-    return run
+    return lambda frame: chosen.get(frame[argument], default)(frame)
 
 
 def _while(plan: Plan, op: Any) -> Step:
@@ -143,7 +138,7 @@ def _reduce(plan: Plan, op: Any) -> list[Step]:
     made: list[Step] = []
     for value, region, result in zip(last.operands, last.regions, op.results):
         made.append(move(plan.slots([result, value]), plan.slots(region.block.args)))
-        made += _branch(plan, region, [plan.slot(result)])
+        made.append(_branch(plan, region, [plan.slot(result)]))
     return made
 
 

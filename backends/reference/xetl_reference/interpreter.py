@@ -355,16 +355,13 @@ def find_kernel(functions: Mapping[str, Any], name: str | None) -> Any:
     """The kernel called ``name``, or the only one there is."""
     if name is not None and name in functions:
         return functions[name]
-    kernels = [f for f in functions.values() if _is_kernel(f)] or [*functions.values()]
+    every = [*functions.values()]
+    kernels = [f for f in every if f.name == "gpu.func" and f.is_kernel] or every
     if name is not None or len(kernels) != 1:
         raise InternalError(
             f"expected one kernel{f' `{name}`' if name else ''}, found {[*functions]}"
         )
     return kernels[0]
-
-
-def _is_kernel(function: Any) -> bool:
-    return function.name == "gpu.func" and function.is_kernel
 
 
 def subgroups_of(function: Operation) -> Grid:

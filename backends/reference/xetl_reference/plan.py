@@ -8,11 +8,13 @@ the start and take no step. So running costs one call an operation, and no dispa
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from xetl.errors import InternalError
+from xetl.records import record
 from xetl_reference.values import Function, Meaning
 
 Frame: TypeAlias = list[Any]
@@ -36,26 +38,21 @@ TERMINATORS = frozenset(
 )
 
 
+@record(frozen=True)
 class Table:
-    """What is known of operations, by name."""
+    """What is known of operations, by name; ``guard`` adds checks."""
 
-    def __init__(
-        self,
-        meanings: Mapping[str, Meaning],
-        builders: Mapping[str, Builder],
-        guard: Guard | None = None,
-    ) -> None:
-        self.meanings = dict(meanings)
-        self.builders = dict(builders)
-        self.guard = guard
+    meanings: Mapping[str, Meaning]
+    builders: Mapping[str, Builder]
+    guard: Guard | None = None
 
     def extended(self, more: Mapping[str, Meaning]) -> Table:
         """The same with more operations, or others of the same name."""
-        return Table({**self.meanings, **more}, self.builders, self.guard)
+        return replace(self, meanings={**self.meanings, **more})
 
     def guarded(self, guard: Guard) -> Table:
         """The same with checks."""
-        return Table(self.meanings, self.builders, guard)
+        return replace(self, guard=guard)
 
 
 class Plan:
@@ -178,20 +175,20 @@ def _wire_one(function: Function, operands: list[int], result: int) -> Step:
     return (one, two, three)[len(operands) - 1]
 
 
+def in_turn(steps: Sequence[Step]) -> Step:
+    """One step that takes several."""
+
+    def run(frame: Frame) -> None:
+        for step in steps:
+            step(frame)
+
+    return run
+
+
 def _body(plan: Plan, region: Region) -> Step:
     """The steps of a function; several blocks are run by following their branches."""
     if len(region.blocks) == 1:
-        steps = plan.steps(region.blocks[0])
-
-        def run(frame: Frame) -> None:
-            for step in steps:
-                step(frame)
-
-        return run
-    return _blocks(plan, region)
-
-
-def _blocks(plan: Plan, region: Region) -> Step:
+        return in_turn(plan.steps(region.blocks[0]))
     numbers = {block: number for number, block in enumerate(region.blocks)}
     for block in region.blocks:
         plan.slots(block.args)
