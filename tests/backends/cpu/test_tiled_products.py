@@ -204,3 +204,29 @@ def test_rows_that_a_program_copies_fit(
     finally:
         del config.cache
     assert np.array_equal(c[:rows], a @ b)
+
+
+WAY = 4096
+"""Bytes of a way of L1 on all machines that are described."""
+
+
+@pytest.mark.parametrize("k", [1024, 1000, 2500])
+@pytest.mark.parametrize("ways", [1, 2, 3])
+def test_rows_of_a_that_share_sets(target: str, ways: int, k: int) -> None:
+    """They are copied; what is around A must not be read."""
+    rng = np.random.default_rng(7)
+    step = max(ways, -(-4 * k // WAY)) * WAY // 4
+    around = np.full((259, step), np.nan, np.float32)
+    around[:257, :k] = small_integers(rng, 257, k)
+    b = small_integers(rng, k, 330)
+    c = np.full((257, 330), 7, np.float32)
+    gemm[5, 6](around[:257, :k], b, c, BM=64, BN=64)
+    assert np.array_equal(c, around[:257, :k] @ b)
+
+
+@pytest.mark.parametrize(("on", "copies"), [("avx2", True), ("avx512", False)])
+def test_whose_rows_leave_no_room_in_the_first_cache(on: str, copies: bool) -> None:
+    """Of 8 ways strips of six rows take six; of 12 enough are left."""
+    given = [np.zeros((512, 512), np.float32) for _ in range(3)]
+    text = gemm.ir("loops", *given, target=on, BM=64, BN=64)
+    assert ("arith.remui" in text) == copies

@@ -6,17 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-from xdsl.dialects.builtin import (
-    DYNAMIC_INDEX,
-    MemRefType,
-    StridedLayoutAttr,
-    VectorType,
-    i1,
-)
+from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, StridedLayoutAttr, i1
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from xetl.dialects.base import Index, memref_type
-from xetl.dialects.upstream import arith, memref, scf, vector
+from xetl.dialects.upstream import arith, memref, scf
 from xetl.ir.builder import Builder
 from xetl.records import record
 from xetl_cpu.dialect import (
@@ -28,11 +22,19 @@ from xetl_cpu.dialect import (
     pack,
 )
 from xetl_cpu.lowering.loops.direct_stores import take_store
-from xetl_cpu.lowering.loops.factors import copied_row, factor_of, may_stay, suits_tiles
+from xetl_cpu.lowering.loops.factors import (
+    PANELS_IN_PLACE,
+    copied_row,
+    factor_of,
+    has_bad_rows,
+    may_stay,
+    suits_tiles,
+)
 from xetl_cpu.lowering.loops.few_panels import of_few_panels
 from xetl_cpu.lowering.loops.kept_copies import Trip, trip_of
 from xetl_cpu.lowering.loops.plain_products import (
     all_exist,
+    clear,
     may_stream,
     multiply_in_place,
     zeros,
@@ -47,12 +49,6 @@ from xetl_cpu.lowering.loops.state import (
 )
 from xetl_cpu.lowering.loops.stores import write
 from xetl_cpu.microkernels.blocking import Blocking
-
-_PANELS_IN_PLACE = 8
-"""Of B, up to which tiles take A's rows as they lie: a copy costs more than it gains.
-
-In bf16 on silicon, GFLOP/s with a copy and without: 4096 x 4096 x 16 284 and 419, by 64
-711 and 903, 1024 x 1024 by 32 451 and 880; by 16 panels it gains 3 %, or loses 20."""
 
 _Way: TypeAlias = Callable[[Builder], Sequence[SSAValue] | None]
 
@@ -83,10 +79,17 @@ def lower_brgemm(state: State, op: BrgemmTileOp) -> None:
     extents = (_clamped(build, op.rows, m), k, _clamped(build, op.cols, n))
     state.buffers[op.result] = result
     if is_cleared:
-        _clear(build, blocking, result, extents)
+        clear(build, blocking, result, extents)
     to = take_store(state, op, blocking) if starts else None
     trip = trip_of(op, build) if op in state.of_one_a else None
-    product = _Product(state, op, blocking, a, b, extents, result, starts, to, trip)
+    shares = None
+    if op.packed is not None:  # else there are too few uses of a copy
+        shares = has_bad_rows(state, build, blocking, a, extents[2])
+    if shares is not None:
+        shares = build.conjunction(shares, op.is_packed)
+    product = _Product(
+        state, op, blocking, a, b, extents, result, starts, to, trip, shares
+    )
     is_own = product.packs(build)
     if is_own is None or not may_stream(blocking, a, b):
         product.emit(build, is_own)
@@ -109,6 +112,7 @@ class _Product:
         starts: whether what is in them does not count.
         to: the user's tile, if the result goes there from registers.
         trip: of a loop whose trips have one A, if it is in such.
+        shares_sets: whether A is copied for the distance of its rows; None: never.
     """
 
     state: State
@@ -121,6 +125,7 @@ class _Product:
     starts: bool
     to: TileAt | None
     trip: Trip | None
+    shares_sets: SSAValue | None
 
     def packs(self, build: Builder) -> SSAValue | None:
         """Whether the program packs B for itself; None: never."""
@@ -128,20 +133,22 @@ class _Product:
             return build.constant(1, i1)
         if self.op.is_packed is None:
             return None
-        return build.insert(arith.XoriOp(self.op.is_packed, build.constant(1, i1)))
+        return _not(build, self.op.is_packed)
 
     def emit(self, build: Builder, is_own: SSAValue | None) -> None:
         """On panels for many programs, a block of rows after the other, or on its own.
 
-        Where A is copied (for AMX, or widened), only what stays in L2 is of a tall
-        tile, and all blocks have one place for sums. What a program packs is packed
-        once, for all rows.
+        Where A is copied (for AMX, widened, or for its rows' distance), only what stays
+        in L2 is of a tall tile, and all blocks have one place for sums. What a program
+        packs is packed once, for all rows.
         """
         if not self._is_by_blocks():
             self._emit_chunks(build, is_own)
             return
         rows, most = self.extents[0], self.blocking.mc
-        if is_own is not None:
+        if self.shares_sets is not None:
+            most = build.maximum(build.select(self.shares_sets, most, rows), 1)
+        elif is_own is not None:
             most = build.maximum(build.select(is_own, rows, most), 1)
         loop = build.for_loop(0, rows, most)
         inner = Builder.at_end(loop.body.block)
@@ -153,6 +160,7 @@ class _Product:
         """Whether blocks of rows may come one after the other."""
         blocking = self.blocking
         is_copied = blocking.uses_tiles or blocking.copies_a
+        is_copied = is_copied or self.shares_sets is not None
         is_tall = is_copied and blocking.block_m > blocking.mc
         return is_tall and self.to is not None and self.op.packed is not None
 
@@ -205,6 +213,10 @@ class _Product:
         return build.select(op.is_packed, most, blocking.chunk)
 
 
+def _not(build: Builder, condition: SSAValue) -> SSAValue:
+    return build.insert(arith.XoriOp(condition, build.constant(1, i1)))
+
+
 def _run(build: Builder, blocking: Blocking, k: Index) -> Index:
     """How much of k is done before C is updated, where nothing is packed."""
     at_once, usual = blocking.all_at_once, blocking.run
@@ -233,23 +245,6 @@ def _start(state: State, op: BrgemmTileOp) -> Buffer:
     source = op.acc if op.acc is not None else zeros(state, op)
     write(state, source, result, op)
     return result
-
-
-def _clear(
-    build: Builder, blocking: Blocking, result: Buffer, extents: tuple[Index, ...]
-) -> None:
-    """Set rows of the accumulators to zero, up to the end of a vector."""
-    element = element_attribute(blocking.arithmetic.accumulator)
-    type_, (rows, _, cols) = VectorType(element, [blocking.lanes]), extents
-    zero = build.insert(arith.ConstantOp.splat(0, type_))
-    loop = build.for_loop(0, rows, 1)
-    of_row = Builder.at_end(loop.body.block)
-    vectors = of_row.for_loop(0, cols, blocking.lanes)
-    inner = Builder.at_end(vectors.body.block)
-    where = [each.body.block.args[0] for each in (loop, vectors)]
-    inner.add(vector.StoreOp(zero, result.memref, where))
-    inner.add(scf.YieldOp())
-    of_row.add(scf.YieldOp())
 
 
 def _clamped(build: Builder, wanted: SSAValue | None, extent: int) -> Index:
@@ -430,11 +425,13 @@ class _Chunk(_Product):
             rest = build.remainder(self.length, blocking.k_step)
             facts.append(build.compare("eq", rest, 0))
         if blocking.uses_tiles:
-            most = _PANELS_IN_PLACE * blocking.nr
+            most = PANELS_IN_PLACE * blocking.nr
             few = build.compare("sle", self._columns(), most)
             start = build.plus(a.col, self.at)
             lies_well = suits_tiles(build, a.matrix.memref, start, blocking)
             facts.append(build.insert(arith.OriOp(few, lies_well)))
+        if self.shares_sets is not None:
+            facts.append(_not(build, self.shares_sets))
         return build.both(*facts)
 
     def _copy_a(self, build: Builder) -> list[SSAValue]:

@@ -13,7 +13,7 @@ from xetl.dialects.base import Index, vector_type
 from xetl.dialects.upstream import arith, memref, scf, vector
 from xetl.dialects.xetile import TileMmaOp
 from xetl.ir.builder import Builder
-from xetl_cpu.dialect import BrgemmTileOp, SkinnyGemmOp
+from xetl_cpu.dialect import BrgemmTileOp, SkinnyGemmOp, element_attribute
 from xetl_cpu.lowering.loops.evaluator import Evaluator
 from xetl_cpu.lowering.loops.materialization import materialize
 from xetl_cpu.lowering.loops.nest import COLUMNS, At, open_nest, splat
@@ -126,3 +126,20 @@ def multiply_in_place(
     elements = build.times(height, width)
     right = [b.matrix.memref, *map(build.index, (b.row, b.col, cols, elements))]
     build.add(SkinnyGemmOp(*left, *right, result.memref, plan=op.blocking()))
+
+
+def clear(
+    build: Builder, blocking: Blocking, result: Buffer, extents: tuple[Index, ...]
+) -> None:
+    """Set rows of the accumulators to zero, up to the end of a vector."""
+    element = element_attribute(blocking.arithmetic.accumulator)
+    type_, (rows, _, cols) = VectorType(element, [blocking.lanes]), extents
+    zero = build.insert(arith.ConstantOp.splat(0, type_))
+    loop = build.for_loop(0, rows, 1)
+    of_row = Builder.at_end(loop.body.block)
+    vectors = of_row.for_loop(0, cols, blocking.lanes)
+    inner = Builder.at_end(vectors.body.block)
+    where = [each.body.block.args[0] for each in (loop, vectors)]
+    inner.add(vector.StoreOp(zero, result.memref, where))
+    inner.add(scf.YieldOp())
+    of_row.add(scf.YieldOp())
