@@ -264,11 +264,11 @@ def pytest_collection_modifyitems(
 def pytest_collection_finish() -> None:
     """What is there by now stays: the collector need not look through it again.
 
-    Compiling makes many objects; to look for circles less often saves a twentieth.
+    Compiling makes many objects; to look for circles less often saves a tenth.
     """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(20_000, 20, 20)
+    gc.set_threshold(200_000, 20, 20)
 
 
 @pytest.fixture(autouse=True)
