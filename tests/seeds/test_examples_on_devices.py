@@ -57,6 +57,7 @@ def test_every_pass_keeps_the_meaning(example: Example) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("slm_limit", [4096, 65536])
 @pytest.mark.parametrize(
     "name", ["workgroup_operations-conv_layout", "appendix_2_2-test_gemm-2_2"]

@@ -77,6 +77,7 @@ def test_a_setting_that_is_no_number(monkeypatch: pytest.MonkeyPatch) -> None:
     assert caught.value.code == "X0814"
 
 
+@pytest.mark.slow
 def test_right_with_prefetches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where they ask for what lies behind the last column and row."""
     pytest.importorskip("dpctl", reason="dpctl is not installed: pip install dpctl")

@@ -211,6 +211,7 @@ def test_there_are_the_blocks_that_products_need():
     assert BlockShape(32, 8, 16) in STORES
 
 
+@pytest.mark.slow
 def test_prefetches_do_nothing_that_can_be_seen():
     program = Program(prefetch_kernel(PREFETCHES))
     image = matrix(16)

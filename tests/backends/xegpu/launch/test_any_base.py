@@ -51,6 +51,7 @@ def test_heads(size: int, dtype: Any, capfd: pytest.CaptureFixture[str]) -> None
     assert not out[16:].any()
 
 
+@pytest.mark.slow
 def test_attention_with_heads_of_40(capfd: pytest.CaptureFixture[str]) -> None:
     """32 loads a step: where a head begins costs next to nothing in a loop."""
     q, k, v, out = (aligned((64, 3, 40), np.float16).swapaxes(0, 1) for _ in range(4))

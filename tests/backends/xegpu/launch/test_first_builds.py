@@ -165,6 +165,7 @@ def test_where_no_process_can_begin_nothing_is_learned(
     assert tries() == 2
 
 
+@pytest.mark.slow
 def test_a_table_that_is_broken_is_none(
     compiler: Compiler, tries: Any, table: Path
 ) -> None:
@@ -200,6 +201,7 @@ def test_two_at_once(compiler: Compiler) -> None:
     assert len(found.known) >= 20
 
 
+@pytest.mark.slow
 def test_without_a_cache_this_process_remembers(compiler: Compiler, tries: Any) -> None:
     config.cache = False
     launch()

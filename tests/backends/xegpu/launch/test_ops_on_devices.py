@@ -142,6 +142,7 @@ def test_groups() -> None:
     close(found, np.concatenate([a[:5] @ b[0], a[5:] @ b[2]]))
 
 
+@pytest.mark.slow
 def test_batches_and_vectors() -> None:
     a, b = numbers(3, 1, 20, 24), numbers(2, 24, 16)
     close(ops.matmul(OnDevice(a), OnDevice(b)), a @ b)
@@ -218,6 +219,7 @@ def test_attention() -> None:
     close(found, p / p.sum(-1, keepdims=True) @ v)
 
 
+@pytest.mark.slow
 def test_attention_without_keys_is_zero() -> None:
     empty, out = numbers(2, 0, 16), OnDevice(numbers(2, 20, 16))
     ops.scaled_dot_product_attention(numbers(2, 20, 16), empty, empty, out=out)

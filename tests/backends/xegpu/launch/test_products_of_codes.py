@@ -86,6 +86,7 @@ def test_products(
     assert not np.isnan(c[4:]).any()
 
 
+@pytest.mark.slow
 def test_codes_that_were_computed(with_codes: None) -> None:
     a, c = aligned((32, 32)), aligned((32, 32))
     a[...] = np.random.default_rng(3).standard_normal((32, 32))

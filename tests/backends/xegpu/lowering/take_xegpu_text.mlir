@@ -1,8 +1,7 @@
 // RUN: xetl-opt %s -p take-xegpu-text | filecheck %s
 
 // One array is stored, by a message; four subgroups along x and y.
-// CHECK:      builtin.module attributes {xegpu.stored = array<i64: 1>, xegpu.loaded = array<i64: 0, 1>
-// CHECK-SAME: xegpu.arguments = [
+// CHECK:      builtin.module attributes {xegpu.stored = array<i64: 1>, xegpu.arguments = [
 // CHECK:      gpu.func @copied(
 // CHECK-SAME: known_block_size = array<i32: 64, 1, 1>
 // CHECK-SAME: intel_reqd_sub_group_size = 16 : i32

@@ -14,6 +14,7 @@ needs_packages = pytest.mark.skipif(
 )
 
 
+@pytest.mark.slow
 @needs_packages
 def test_kept_packages_are_used_again_without_the_network(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

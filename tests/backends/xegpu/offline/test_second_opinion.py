@@ -93,6 +93,7 @@ def test_arithmetic_on_ragged_edges():
     np.testing.assert_allclose(theirs[2], ours[2], rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_loops_in_loops_and_rows_in_order():
     rng = np.random.default_rng(4)
     x, out = whole(rng, 64, 64), whole(rng, 64, 64)

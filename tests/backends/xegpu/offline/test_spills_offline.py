@@ -95,6 +95,7 @@ def test_the_ready_made_attention(
     assert not any(word in name for name in step.names for word in ("slm", "signal"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("target", "depth"), [("pvc", 80), ("bmg", 96)])
 def test_attention_with_heads_between_64_and_128(target: str, depth: int) -> None:
     """The kernel for any memory, too; 16 rows a subgroup, as with 64, would spill."""
@@ -105,6 +106,7 @@ def test_attention_with_heads_between_64_and_128(target: str, depth: int) -> Non
     assert text.count(" 0 bytes spilled") == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("target", "depth", "most"),
     [("pvc", 40, 775), ("pvc", 80, 450), ("bmg", 40, 725), ("bmg", 80, 363)],
@@ -261,6 +263,7 @@ def gemm_gelu(A, B, C, BM: constexpr = 64, BN: constexpr = 64, BK: constexpr = 3
     xetile.store_tile(acc.to(C.dtype), xetile.init_tile(C, [m, n], (BM, BN)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["pvc", "bmg"])
 def test_a_long_epilogue(target: str) -> None:
     """One part of C after the other, not one operation after the other."""
