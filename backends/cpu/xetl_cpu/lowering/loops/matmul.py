@@ -159,9 +159,8 @@ class _Product:
     def _is_by_blocks(self) -> bool:
         """Whether blocks of rows may come one after the other."""
         blocking = self.blocking
-        is_copied = blocking.uses_tiles or blocking.copies_a
-        is_copied = is_copied or self.shares_sets is not None
-        is_tall = is_copied and blocking.block_m > blocking.mc
+        copies = blocking.uses_tiles, blocking.copies_a, self.shares_sets is not None
+        is_tall = any(copies) and blocking.block_m > blocking.mc
         return is_tall and self.to is not None and self.op.packed is not None
 
     def _rows_from(self, build: Builder, first: SSAValue, most: Index) -> _Product:
