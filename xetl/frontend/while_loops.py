@@ -7,6 +7,7 @@ exit code is carried; the test runs only while it is 0.
 from __future__ import annotations
 
 import ast
+from abc import ABC, abstractmethod
 from collections.abc import Sequence, Set
 from typing import TYPE_CHECKING
 
@@ -41,7 +42,7 @@ _TEST = "<test>"
 Values = Sequence[SSAValue]
 
 
-class _WhileLoop:
+class _WhileLoop(ABC):
     """An ``scf.while`` being made; subclasses say what begins and ends an iteration.
 
     Carried are, in this order: the loop's own values, the names, the exit code if the
@@ -72,10 +73,11 @@ class _WhileLoop:
         self.returned: Binding | None = None
         self.returned_at: int | None = None
 
+    @abstractmethod
     def test(self, own: Values) -> Scalar | bool:
         """Whether another iteration begins."""
-        raise NotImplementedError
 
+    @abstractmethod
     def enter(self, own: Values) -> None:
         """Begin an iteration."""
 
@@ -243,6 +245,9 @@ class _While(_WhileLoop):
         assert isinstance(self.node, ast.While)
         condition = self.node.test
         return arithmetic.truth(self.ctx, Arg(self.ctx.evaluate(condition), condition))
+
+    def enter(self, own: Values) -> None:
+        """Nothing to do."""
 
 
 def run_while(ctx: Context, node: ast.While) -> None:
