@@ -54,8 +54,9 @@ test: $(VENV)/.test
 test-alone:
 	$(BIN)/python -m pytest -n auto -m 'not slow' $(PYTEST_ARGS)
 
+# Few tests are handed out at once, so that no process is left with the longest alone.
 test-slow: $(VENV)/.test
-	$(BIN)/python -m pytest -n auto -m slow $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n auto --maxschedchunk 4 -m slow $(PYTEST_ARGS)
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .

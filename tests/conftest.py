@@ -63,8 +63,11 @@ FOLDERS = {
 }
 """Tests whose cells compile kernels for the CPU, and those whose cells run passes."""
 
+SLOW_CELLS = 4
+"""How many cells of a slow test, for each target, run however long that takes."""
+
 REPEATS = pytest.mark.slow(repeats=True)
-"""A slow test that repeats a quick one with other values."""
+"""A slow test that repeats another one with other values."""
 
 PASSES = 8
 """Such tests run in so many passes over all files, begun with another one each day."""
@@ -95,7 +98,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--minutes",
         type=float,
         default=inf,
-        help="slow tests that repeat quick ones begin within so many (default: any)",
+        help="slow tests that repeat others begin within so many (default: any)",
     )
 
 
@@ -123,7 +126,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     slow = item.get_closest_marker("slow")
     minutes = item.config.getoption("--minutes")
     if slow == REPEATS.mark and time.time() > began() + 60 * minutes:
-        pytest.skip(f"{minutes} minutes are over; this repeats a quick test")
+        pytest.skip(f"{minutes} minutes are over; this repeats another test")
     poison_workspaces()
     is_drawn = crc32(item.nodeid.encode()) % REPEATED_OF_AN_OPTIMISED == 0
     is_as_for_users = slow is not None and (is_drawn or slow != REPEATS.mark)
@@ -211,8 +214,20 @@ def mark_later_cells(items: list[pytest.Item]) -> None:
                 item.add_marker(REPEATS)
 
 
+def mark_later_cells_of_slow_tests(items: list[pytest.Item]) -> None:
+    seen: Counter[str] = Counter()
+    for item in items:
+        slow = item.get_closest_marker("slow")
+        if slow is None or slow == REPEATS.mark:
+            continue
+        cells = f"{target_of(item)} {item.nodeid.partition('[')[0]}"
+        seen[cells] += 1
+        if seen[cells] > SLOW_CELLS:
+            item.add_marker(REPEATS, append=False)  # the closest of its markers
+
+
 def pass_of(item: pytest.Item) -> int:
-    """In which pass over the files a slow test runs that repeats a quick one.
+    """In which pass over the files a slow test runs that repeats another one.
 
     All others come first: they run however long that takes.
     """
@@ -254,6 +269,7 @@ def pytest_collection_modifyitems(
     mark_repeated_cells(items)
     mark_later_seeds(items)
     mark_later_cells(items)
+    mark_later_cells_of_slow_tests(items)
     seen: set[str] = set()
     kept = [item for item in items if is_asked_for(item, seen)]
     left_out = set(items) - set(kept)
