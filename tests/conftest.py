@@ -73,7 +73,9 @@ PASSES = 8
 """Such tests run in so many passes over all files, begun with another one each day."""
 
 REPEATED_OF_AN_OPTIMISED = 4
-"""In one of so many of these the driver for CPUs optimises; others build faster."""
+"""The driver for CPUs optimises in one of so many of these and of hypothesis' tests.
+
+Others build faster."""
 
 SETTINGS = "_hypothesis_internal_use_settings"
 """Where hypothesis keeps the settings of a test: a profile cannot override them."""
@@ -129,9 +131,19 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         pytest.skip(f"{minutes} minutes are over; this repeats another test")
     poison_workspaces()
     is_drawn = crc32(item.nodeid.encode()) % REPEATED_OF_AN_OPTIMISED == 0
-    is_as_for_users = slow is not None and (is_drawn or slow != REPEATS.mark)
+    is_long = has_examples(item) or slow == REPEATS.mark
+    is_as_for_users = slow is not None and (is_drawn or not is_long)
     is_optimised = is_as_for_users or item.get_closest_marker("optimised")
     device.build_quickly(quickly=not is_optimised)
+
+
+def function_of(item: pytest.Item) -> object:
+    return getattr(item, "obj", None)
+
+
+def has_examples(item: pytest.Item) -> bool:
+    """Whether hypothesis draws a test's values: many kernels, of any size."""
+    return isinstance(getattr(function_of(item), SETTINGS, None), settings)
 
 
 def target_of(item: pytest.Item) -> str:
@@ -256,9 +268,9 @@ def is_asked_for(item: pytest.Item, seen: set[str]) -> bool:
 
 def take_few_examples(item: pytest.Item) -> None:
     """A quarter of the examples of a test by hypothesis, three at least."""
-    function = getattr(item, "obj", None)
-    given = getattr(function, SETTINGS, None)
-    if isinstance(given, settings):
+    if has_examples(item):
+        function = function_of(item)
+        given = getattr(function, SETTINGS)
         few = max(3, given.max_examples // 4)
         setattr(function, SETTINGS, settings(given, max_examples=few))
 
