@@ -385,7 +385,9 @@ def _selected(x: Operand, index: Operand, shape: Shape, outer: int, inner: int) 
     def steps(made: Any) -> Any:
         count = size_of(index.shape)
         width = min(_WIDEST, width_of(inner))
-        view: View = lambda a: a.reshape(outer, -1, inner)
+        # Of one matrix, programs have no number of a batch to test.
+        batch = (outer,) if outer != 1 else ()
+        view: View = lambda a: a.reshape(*batch, -1, inner)
         grid = (cdiv(inner, width), count, outer)
         launch = Launch(select_rows, (as_line, view, view), (), grid, (width,))
         return [Step(launch, (index, x, *made)) if count else None]
