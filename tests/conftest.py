@@ -6,7 +6,7 @@ import gc
 import os
 import time
 from collections import Counter
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import replace
 from math import inf
 from pathlib import Path
@@ -187,18 +187,27 @@ def mark_repeated_cells(items: list[pytest.Item]) -> None:
         seen |= values
 
 
-def mark_later_seeds(items: list[pytest.Item]) -> None:
+def mark_later(
+    items: list[pytest.Item], cells_of: Callable[[pytest.Item], tuple[str, int] | None]
+) -> None:
+    """Items repeat others once so many of their cells came, as `cells_of` has both."""
     seen: Counter[str] = Counter()
     for item in items:
-        given = getattr(item, "callspec", None)
-        if given is None or "seed" not in given.params:
+        given = cells_of(item)
+        if given is None:
             continue
-        if item.get_closest_marker("slow"):
-            continue
-        function = item.nodeid.partition("[")[0]
-        seen[function] += 1
-        if seen[function] > QUICK_SEEDS[target_of(item)]:
-            item.add_marker(REPEATS)
+        cells, number = given
+        key = f"{cells} {item.nodeid.partition('[')[0]}"
+        seen[key] += 1
+        if seen[key] > number:
+            item.add_marker(REPEATS, append=False)  # the closest of its markers
+
+
+def seeds_of(item: pytest.Item) -> tuple[str, int] | None:
+    given = getattr(item, "callspec", None)
+    if given is None or "seed" not in given.params or item.get_closest_marker("slow"):
+        return None
+    return "seed", QUICK_SEEDS[target_of(item)]
 
 
 def compiler_of(item: pytest.Item) -> str:
@@ -213,29 +222,18 @@ def compiler_of(item: pytest.Item) -> str:
     return found[0] if found else "none"
 
 
-def mark_later_cells(items: list[pytest.Item]) -> None:
-    seen: Counter[str] = Counter()
-    for item in items:
-        compiler = compiler_of(item)
-        if not hasattr(item, "callspec") or compiler not in QUICK_CELLS:
-            continue
-        if not item.get_closest_marker("slow"):
-            cells = f"{compiler} {item.nodeid.partition('[')[0]}"
-            seen[cells] += 1
-            if seen[cells] > QUICK_CELLS[compiler]:
-                item.add_marker(REPEATS)
+def quick_cells_of(item: pytest.Item) -> tuple[str, int] | None:
+    compiler = compiler_of(item)
+    if not hasattr(item, "callspec") or item.get_closest_marker("slow"):
+        return None
+    return (compiler, QUICK_CELLS[compiler]) if compiler in QUICK_CELLS else None
 
 
-def mark_later_cells_of_slow_tests(items: list[pytest.Item]) -> None:
-    seen: Counter[str] = Counter()
-    for item in items:
-        slow = item.get_closest_marker("slow")
-        if slow is None or slow == REPEATS.mark:
-            continue
-        cells = f"{target_of(item)} {item.nodeid.partition('[')[0]}"
-        seen[cells] += 1
-        if seen[cells] > SLOW_CELLS:
-            item.add_marker(REPEATS, append=False)  # the closest of its markers
+def slow_cells_of(item: pytest.Item) -> tuple[str, int] | None:
+    slow = item.get_closest_marker("slow")
+    return (
+        None if slow is None or slow == REPEATS.mark else (target_of(item), SLOW_CELLS)
+    )
 
 
 def pass_of(item: pytest.Item) -> int:
@@ -279,9 +277,9 @@ def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> None:
     mark_repeated_cells(items)
-    mark_later_seeds(items)
-    mark_later_cells(items)
-    mark_later_cells_of_slow_tests(items)
+    mark_later(items, seeds_of)
+    mark_later(items, quick_cells_of)
+    mark_later(items, slow_cells_of)
     seen: set[str] = set()
     kept = [item for item in items if is_asked_for(item, seen)]
     left_out = set(items) - set(kept)
