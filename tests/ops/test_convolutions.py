@@ -111,7 +111,8 @@ def test_strided_operands_numpy_and_out(shape: Any, kernel: Any, options: Any) -
     close(out, wanted, 1e-5)
 
 
-@pytest.mark.parametrize("groups", [pytest.param(1, marks=slow), 2])
+@slow
+@pytest.mark.parametrize("groups", [1, 2])
 def test_gradcheck_and_opcheck(groups: int) -> None:
     x, w, b = normal(2, 4, 5, 36), normal(4, 4 // groups, 3, 2), normal(4)
     given = tuple(each.requires_grad_() for each in (x, w, b))

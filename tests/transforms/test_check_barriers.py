@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from xdsl.context import Context
@@ -178,6 +179,7 @@ def test_without_an_id_nothing_is_refused(seed: int) -> None:
     assert not refused(text), text
 
 
+@pytest.mark.slow
 def test_the_kernels_are_of_all_kinds() -> None:
     """Of 200 many hang, many are refused, and many are neither."""
     found = [Writer(seed, ids=True).text for seed in range(200)]

@@ -158,6 +158,7 @@ def test_any_kernel_keeps_its_meaning(kernel, device):
     same_meaning(text, (1,), arrays, passes(device), look=is_blocked)
 
 
+@pytest.mark.slow
 @settings(max_examples=10, suppress_health_check=list(HealthCheck))
 @given(kernel=kernels())
 def test_the_cpu_runs_what_is_blocked(kernel):

@@ -37,6 +37,7 @@ def test_a_kernel_of_a_seed_goes_all_the_way(seed: int) -> None:
     keeps_its_meaning(kernel_of(seed))
 
 
+@pytest.mark.slow
 @settings(max_examples=10)
 @given(kernels(most_statements=5))
 def test_any_kernel_goes_all_the_way(kernel: WorkgroupKernel) -> None:

@@ -39,6 +39,7 @@ def test_more_random_kernels(worker: Worker, seed: int) -> None:
     check_seed(worker, seed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4, 10))
 def test_random_kernels_on_a_device(worker: Worker, seed: int) -> None:
     device.require()

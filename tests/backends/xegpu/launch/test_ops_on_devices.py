@@ -117,6 +117,7 @@ def test_parts_of_k_of_batches_and_bytes(launched: list[tuple[str, Any]]) -> Non
     assert names == ["part_of_product", "sum_of_parts"] * 2
 
 
+@pytest.mark.slow
 def test_tiles_are_those_of_the_backend(launched: list[tuple[str, Any]]) -> None:
     """Of arrays of the host, also if calls like these ran elsewhere before."""
     a, b, one = numbers(512, 64), numbers(64, 512), np.ones(1, np.float32)
@@ -176,6 +177,7 @@ def test_rows_of_several_subgroups(shape: tuple[int, int]) -> None:
     close(out.read(), d / np.sqrt((d * d).mean(1, keepdims=True) + 1e-5))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("shape", "at"),
     [((5, 1024), 0), ((3, 7, 160), 0), ((2, 2048), 0), ((4, 1040), 0), ((5, 1024), 4)],

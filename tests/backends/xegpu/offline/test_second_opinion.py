@@ -64,6 +64,7 @@ def relu_product(A, B, C, BM: constexpr = 16, BN: constexpr = 32, BK: constexpr 
     xetile.store_tile(acc.to(C.dtype), xetile.init_tile(C, [m, n], (BM, BN)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_a_product_with_an_epilogue(dtype):
     rng = np.random.default_rng(1)

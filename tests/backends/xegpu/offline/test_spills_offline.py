@@ -66,6 +66,7 @@ def test_attention(target: str) -> None:
     assert seen.found.dpas == 16 * 16 * 64 // (8 * 16 * 16) * 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["pvc", "bmg"])
 @pytest.mark.parametrize(
     ("rows", "dtype", "causal"),
@@ -197,6 +198,7 @@ def test_products_of_few_rows(target: str, rows: int) -> None:
     assert (step.dpas, step.calls) == (max(1, rows // 8) * 4, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["pvc", "bmg"])
 @pytest.mark.parametrize("depth", [64, 128])
 @pytest.mark.parametrize(
