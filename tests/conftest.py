@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Generator
 from dataclasses import replace
+from functools import cache
 from math import inf
 from pathlib import Path
 from zlib import crc32
@@ -156,10 +157,15 @@ def target_of(item: pytest.Item) -> str:
     return next(filter(None, found), "host")
 
 
+@cache
+def place_of(path: Path) -> str:
+    """The file of a test, as seen from this folder."""
+    return path.relative_to(Path(__file__).parent).as_posix()
+
+
 def is_in_matrix(item: pytest.Item) -> bool:
     """Whether a test repeats what the host's do, or is of a large matrix."""
-    path = item.path.as_posix()
-    is_large = any(f"/tests/{start}" in path for start in LARGE_MATRICES)
+    is_large = place_of(item.path).startswith(LARGE_MATRICES)
     return is_large or target_of(item) != "host"
 
 
@@ -212,7 +218,7 @@ def seeds_of(item: pytest.Item) -> tuple[str, int] | None:
 
 def compiler_of(item: pytest.Item) -> str:
     """What builds the kernels of a test, as `QUICK_CELLS` has it."""
-    path = item.path.relative_to(Path(__file__).parent).as_posix()
+    path = place_of(item.path)
     if "/offline/" in path:
         return "ocloc"
     if target_of(item) == "opencl":

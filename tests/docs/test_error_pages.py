@@ -6,6 +6,7 @@ import ast
 import inspect
 import re
 import textwrap
+from functools import cache
 from pathlib import Path
 from runpy import run_path
 
@@ -22,18 +23,23 @@ CLASSES = {
     for name, cls in vars(errors).items()
     if inspect.isclass(cls) and issubclass(cls, errors.XetlError)
 }
-TREES = {
-    path: ast.parse(path.read_text())
-    for folder in ("xetl", "backends")
-    for path in sorted((ROOT / folder).rglob("*.py"))
-}
+
+
+@cache
+def trees() -> dict[Path, ast.Module]:
+    """All sources, parsed: two seconds, which only these tests are to take."""
+    return {
+        path: ast.parse(path.read_text())
+        for folder in ("xetl", "backends")
+        for path in sorted((ROOT / folder).rglob("*.py"))
+    }
 
 
 def literal_codes() -> set[str]:
     """Codes that stand in the sources as a text of their own."""
     return {
         node.value
-        for tree in TREES.values()
+        for tree in trees().values()
         for node in ast.walk(tree)
         if isinstance(node, ast.Constant)
         and isinstance(node.value, str)
@@ -45,7 +51,7 @@ def errors_without_code() -> list[tuple[Path, int, str]]:
     """Where an error is made that takes the code of its family."""
     return [
         (path, node.lineno, node.func.id)
-        for path, tree in TREES.items()
+        for path, tree in trees().items()
         for node in ast.walk(tree)
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)
