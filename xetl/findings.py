@@ -5,6 +5,7 @@ This module imports nothing but the standard library: every other one may use it
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -80,3 +81,9 @@ class Export:
     stored: Sequence[int] = ()
     variant: Mapping[str, Any] = field(default_factory=dict[str, Any])
     wheel_files: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
+
+
+def letters_of_c(text: str) -> str:
+    """A text as part of a name in C: ``ä`` is ``ue4``, anything else ``_``."""
+    written = "".join(c if c.isascii() else f"u{ord(c):x}" for c in text)
+    return re.sub(r"\W", "_", written)

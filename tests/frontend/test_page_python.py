@@ -365,6 +365,22 @@ def test_a_method_with_odd_indentation(backend):
 
 
 @proves("Python subset")
+@both
+def test_parameters_with_greek_names(backend):
+    """Names of the IR are ASCII, and begin with a letter."""
+
+    @xetile.kernel
+    def scaled(X, α, _β2, π2, _, λ_max=1.0, μ: constexpr = 4):
+        t = xetile.init_tile(X, [0], (μ,))
+        σ = xetile.load_tile(t) * α + _β2 * π2 - _
+        xetile.store_tile(xetile.minimum(σ, λ_max), t)
+
+    X = np.arange(4, dtype=np.float32)
+    scaled[1](X, 2.0, 3, 4.0, 1, λ_max=14.5, backend=backend)
+    assert X.tolist() == [11, 13, 14.5, 14.5]
+
+
+@proves("Python subset")
 def test_columns_behind_umlauts():
     def größe(X):
         länge = 4

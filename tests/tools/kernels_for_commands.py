@@ -36,5 +36,11 @@ def scale(X, double, n, flag, Y):
 
 
 @xetile.kernel
+def greek(X, α, β):
+    t = xetile.init_tile(X, [0], (16,))
+    xetile.store_tile(xetile.load_tile(t) * α + β, t)
+
+
+@xetile.kernel
 def printing(X):
     xetile.device_print("{}", xetile.load_tile(xetile.init_tile(X, [0, 0], (1, 16))))

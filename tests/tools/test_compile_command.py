@@ -193,6 +193,20 @@ def test_gpus_need_no_device(xetl: Any, tmp_path: Path, target: str) -> None:
     assert [each["stored"] for each in facts["arguments"]] == [False, False, True]
 
 
+@pytest.mark.parametrize("target", ["avx2", "bmg"])
+def test_greek_parameters_are_told_apart(
+    xetl: Any, tmp_path: Path, target: str
+) -> None:
+    words = (f"{FILE}:greek", "f32[N] f64 f64", "--target", target)
+    suffix = "o" if target == "avx2" else "spv"
+    result = xetl("compile", *words, "-o", str(tmp_path / f"greek.{suffix}"))
+    assert result.exit_code == 0, result.output
+    declared = re.findall(
+        r"(?:double|GREEK)[ _](u\w+),", (tmp_path / "greek.h").read_text()
+    )
+    assert declared == ["u3b1", "u3b2"]
+
+
 def test_a_process_of_its_own(shell: Any, tmp_path: Path) -> None:
     out = tmp_path / "gemm.o"
     done = shell("compile", f"{FILE}:gemm", GEMM, "-o", str(out))

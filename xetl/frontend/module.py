@@ -67,7 +67,7 @@ def _traceback_at(error: XetlError, file: str, line: int) -> TracebackType | Non
     return None
 
 
-_NO_WORD = re.compile(r"\W+")
+_NO_WORD = re.compile(r"^[\W\d_]+|\W+", re.ASCII)
 """What names of values cannot have."""
 
 _SCALARS: dict[str, Attribute] = {"i64": types.I64, "f64": types.F64, "i1": types.I1}
@@ -203,7 +203,7 @@ def _bind(ctx: Context, param: Param, values: Any) -> types.Value:
         listed = isinstance(param.value, list)
         return tuple(types.items_of(param.value) or ()) if listed else param.value
     value: SSAValue = next(values)
-    value.name_hint = _NO_WORD.sub("_", param.name).strip("_")
+    value.name_hint = _NO_WORD.sub("_", param.name).strip("_") or None
     if isinstance(param, ArrayParam):
         return _bind_array(ctx, param, value)
     if param.kind == "i64":

@@ -7,7 +7,6 @@ C library and libm. The header makes a plain C function of it.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Sequence
 from importlib.resources import files
 from typing import Any
@@ -17,7 +16,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xetl import __version__
 from xetl.dialects.base import operations_in
 from xetl.errors import InternalError, cannot_be_shown
-from xetl.findings import Export
+from xetl.findings import Export, letters_of_c
 from xetl.imports import import_whole
 from xetl.language.signature import ConstParam, RuntimeParam, ScalarParam, Signature
 from xetl_cpu.build import llvm_text, optimised
@@ -286,5 +285,5 @@ def _filled(param: RuntimeParam) -> list[str]:
 
 def c_name(name: str) -> str:
     """A Python name as one that C takes."""
-    ascii_only = re.sub(r"\W", "_", name, flags=re.ASCII)
-    return f"{ascii_only}_" if ascii_only in _RESERVED.split() else ascii_only
+    written = letters_of_c(name)
+    return f"{written}_" if written in _RESERVED.split() else written

@@ -7,7 +7,6 @@ fit them, and one that takes any (docs/design/0005-xegpu.md, "Which of two kerne
 from __future__ import annotations
 
 import json
-import re
 from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
@@ -15,7 +14,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xetl import __version__
 from xetl.devices import find_device
 from xetl.errors import cannot_be_shown
-from xetl.findings import Export
+from xetl.findings import Export, letters_of_c
 from xetl.language.signature import ArrayParam, ConstParam, ScalarParam, Signature
 from xetl_xegpu import limits
 from xetl_xegpu.build_options import build_options
@@ -120,7 +119,7 @@ def _taken(kernel: dict[str, Any]) -> str:
 def _constant(word: str) -> str:
     """A name for a word: ``i64 size 0 of A`` is ``SIZE_0_OF_A``."""
     _, _, said = word.partition(" ")
-    return re.sub(r"\W", "_", said, flags=re.ASCII)
+    return letters_of_c(said)
 
 
 def _kernel(
