@@ -326,6 +326,22 @@ def test_an_index_of_a_scatter(operation):
     assert finding(kernel, np.ones(8, np.float32), 1, grid=1).index == (8,)
 
 
+@pytest.mark.parametrize("dtype", ["i1", "i4", "u8"])
+def test_values_that_a_histogram_does_not_count(dtype):
+    """Its page says so: nothing of a kernel is wrong there."""
+
+    @xetile.kernel
+    def count(X, OUT):
+        v = xetile.load_tile(xetile.init_tile(X, [0], (16,)), padding=200)
+        counts = xetile.histogram(v, 200) + xetile.histogram(v, 200, v != 3)
+        xetile.store_tile(counts, xetile.init_tile(OUT, [0], (200,)))
+
+    x, out = np.arange(-2, 10).astype(dtype), np.zeros(200, np.int32)
+    count.interpret(x, out, grid=1)
+    assert out[:11].tolist() == [2, 2, 2, 1, *[2] * 6, 0]
+    assert out[11:].sum() == 0
+
+
 @xetile.function
 def element(X, i, j):
     return X[i, j]

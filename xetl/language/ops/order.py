@@ -193,8 +193,11 @@ def histogram(v: Vector, bins: int, mask: Vector | None = None) -> Vector:
     whole = init_tile(memory, [0], (bins,))
     store_tile(zeros((bins,), i32), whole)
     barrier()
-    place = init_tile(memory, v | 0)  # a value, which wraps as offsets do not
-    atomic_rmw_tile("add", zeros(v.shape, i32) + 1, place, mask=mask)
+    place = (v | 0).to(i64)  # a value, which wraps as offsets do not
+    counted = (place >= 0) & (place < bins)
+    counted = counted if mask is None else counted & mask
+    one = zeros(v.shape, i32) + 1
+    atomic_rmw_tile("add", one, init_tile(memory, place), mask=counted)
     barrier()
     counts = load_tile(whole)
     barrier()
