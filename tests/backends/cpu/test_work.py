@@ -40,6 +40,16 @@ def blocks(X, Y, R: constexpr, C: constexpr):
 
 
 @xetile.kernel
+def columns(X, Y, R: constexpr, C: constexpr):
+    """What it carries has more rows than registers hold."""
+    total = xetile.zeros((R, C))
+    for r in range(0, X.shape[0], R):
+        total = total + xetile.load_tile(xetile.init_tile(X, [r, 0], (R, C)))
+        total = total * total.max(1, keepdims=True)
+    xetile.store_tile(total, xetile.init_tile(Y, [0, 0], (R, C)))
+
+
+@xetile.kernel
 def beside(X, Y, R: constexpr, C: constexpr):
     """Tiles of few columns: programs beside one another become one."""
     place = [xetile.program_id(0) * R, xetile.program_id(1) * C]
@@ -147,6 +157,9 @@ def test_a_loop_of_a_program_is_said_to_run_on_one_thread() -> None:
     (found,) = [each for each in said if each.topic == "threads"]
     assert "in a second kernel" in found.text
     assert "range(0, X.shape[1], C)" in found.source
+    said = columns.explain("f32[M,N] f32[M,N]", R=64, C=64).remarks
+    (found,) = [each for each in said if each.topic == "threads"]
+    assert "range(0, X.shape[0], R)" in found.source
     said = blocks.explain("f32[M,N] f32[M,N]", R=4, C=16).remarks
     assert not [each for each in said if each.topic == "threads"]
 

@@ -20,6 +20,7 @@ from xetl.dialects.upstream import arith, func, scf
 from xetl.transforms.diagnostics import remark
 from xetl_cpu.dialect import BlockGemmOp, PackOp
 from xetl_cpu.emit.emitter import KernelEmitter
+from xetl_cpu.lowering.loops.control import CARRIES
 from xetl_cpu.lowering.tiles import is_non_negative
 from xetl_cpu.lowering.widen_programs import IS_PROGRAMS
 
@@ -49,7 +50,7 @@ def emit_nanoseconds(em: KernelEmitter, op: scf.ParallelOp) -> Value:
         is_known = all(is_defined_outside(each, op) for each in ends)
         if constant_trips(loop) is not None or step <= 0 or not is_known:
             continue
-        if loop.results:
+        if loop.results or CARRIES in loop.attributes:
             remark(loop, "threads", _ONE_THREAD)
         lower, upper = em.all(ends)
         trips = b.udiv(b.maximum(b.sub(upper, lower), 0), step)

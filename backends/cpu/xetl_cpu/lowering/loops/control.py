@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from xdsl.dialects.builtin import VectorType
+from xdsl.dialects.builtin import UnitAttr, VectorType
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import Rewriter
 
@@ -42,6 +42,9 @@ from xetl_cpu.lowering.loops.reductions import accumulated
 from xetl_cpu.lowering.loops.state import Buffer, State, element_of, shape_of
 from xetl_cpu.lowering.loops.stores import write
 from xetl_cpu.lowering.place_values import REGISTERS, rows_at_once
+
+CARRIES = "xetl.carries"
+"""Marks a loop that carries rows in memory, as its results do not say."""
 
 
 @record()
@@ -197,6 +200,8 @@ def lower_for(state: State, op: scf.ForOp, lower_block: LowerBlock) -> None:
     new = Block(arg_types=[old.args[0].type, *carried.types()])
     loop = scf.ForOp(op.lower_bound, op.upper_bound, op.step, inits, Region(new))
     loop.location = op.location
+    if carried.buffers:
+        loop.attributes[CARRIES] = UnitAttr()
     Builder.before(op).add(loop)
     move_to_end(old.ops, new)
     old.args[0].replace_all_uses_with(new.args[0])
