@@ -69,7 +69,7 @@ WRONG: list[tuple[str, Callable[[], object], str, str]] = [
      "the grid '12' holds a str instead of an int", "a grid is an int"),
     ("None grid", lambda: add[None](x(), x(), x()),
      "the grid None holds a NoneType instead of an int", "a grid is an int"),
-    ("huge grid", lambda: add[1 << 40](x(), x(), x()), "is too large", ""),
+    ("huge grid", lambda: add[1 << 40](x(), x(), x()), "is too large", "let each do"),
     ("grid function returns a float", lambda: add[lambda m: 4 / 2](x(), x(), x()),
      "the grid 2.0 holds a float", "a grid is an int"),
     ("grid function returns nothing", lambda: add[lambda m: None](x(), x(), x()),

@@ -354,7 +354,11 @@ def _check_keyword(
         raise ctx.error("X0104", problem, arg.node, help=help_)
     if keyword in bound:
         problem = f"`{name}` is given `{keyword}` twice"
-        raise ctx.error("X0105", problem, arg.node, label="already given by position")
+        label, help_ = (
+            "already given by position",
+            f"its parameters are {', '.join(known)}",
+        )
+        raise ctx.error("X0105", problem, arg.node, label=label, help=help_)
 
 
 def _count(number: int) -> str:

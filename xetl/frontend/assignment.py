@@ -34,13 +34,21 @@ def assign(ctx: Context, target: ast.expr, value: Value, node: ast.AST) -> None:
         raise _no_target(ctx, target)
 
 
-def _no_target(ctx: Context, target: ast.expr) -> CompileError:
-    problem = "only names and elements of arrays can be assigned to in a kernel"
-    help_ = (
-        "write memory with xetile.store_tile(value, tile); of a vector make a new"
-        " one: xetile.where(mask, new, v)"
-    )
-    return ctx.error("X0404", problem, target, help=help_)
+def _no_target(
+    ctx: Context, target: ast.expr, owner: Value | None = None
+) -> CompileError:
+    what = "only names and elements of arrays can"
+    help_ = "write memory with xetile.store_tile(value, tile)"
+    if isinstance(owner, Array):
+        what = "a slice of an array cannot"
+        help_ += f", the tile from xetile.init_tile({owner.name}, offsets, shape)"
+    elif isinstance(target, ast.Subscript) and items_of(owner) is not None:
+        name = ctx.frame.text(target.value)
+        what = f"the items of `{name}` cannot"
+        help_ = f"make a new list: `{name} = [*{name}[:i], new, *{name}[i + 1 :]]`"
+    else:
+        help_ += "; of a vector make a new one: xetile.where(mask, new, v)"
+    return ctx.error("X0404", f"{what} be assigned to in a kernel", target, help=help_)
 
 
 def _store_element(
@@ -48,10 +56,10 @@ def _store_element(
 ) -> None:
     """``X[i, j] = s``; what lies outside is dropped."""
     owner = ctx.evaluate(target.value)
-    if not isinstance(owner, Array):
-        raise _no_target(ctx, target)
     slices = target.slice
     items = slices.elts if isinstance(slices, ast.Tuple) else [slices]
+    if not isinstance(owner, Array) or any(isinstance(i, ast.Slice) for i in items):
+        raise _no_target(ctx, target, owner)
     indices = [Arg(ctx.evaluate(item), item) for item in items]
     stored = Arg(value, getattr(node, "value", node))
     if any(isinstance(arg.value, Vector) for arg in indices):

@@ -119,8 +119,12 @@ def _no_attribute(ctx: Context, owner: Value, node: ast.Attribute) -> Exception:
         advice = f"`{text}` is {describe(owner)}: pass {wanted}"
     if isinstance(owner, Tile) and node.attr in _VECTOR:
         advice = "load the tile first: xetile.load_tile(...)"
-    if isinstance(owner, Vector) and node.attr in ("astype", "type"):
-        advice = "convert with `.to(dtype)`"
+    if isinstance(owner, Array) and (node.attr in _VECTOR or node.attr in ops.__all__):
+        advice = "load a tile of it first: xetile.load_tile(xetile.init_tile(X, ...))"
+    if isinstance(owner, Array) and node.attr in ("size", "numel"):
+        advice = "multiply the sizes: `X.shape[0]`, ..."
+    if isinstance(owner, tuple) and node.attr in ("append", "extend", "insert"):
+        advice = f"make a new list: `{text} = [*{text}, new]`"
     return ctx.error("X0102", f"{what} has no attribute `{node.attr}`", help=advice)
 
 
@@ -269,6 +273,7 @@ def _bad_vector_index(ctx: Context, owner: Vector, node: ast.Subscript) -> Excep
     problem = f"a vector cannot be indexed with `[{ctx.frame.text(node.slice)}]`"
     help_ = (
         "`v[:, None]` and `v[None, :]` add a dim; `v[a:b]` and `v[i]` choose"
-        f" elements of {show_shape(owner.shape)}, a and b known when compiling"
+        f" elements of {show_shape(owner.shape)}, a and b known when compiling; reverse"
+        " with xetile.flip, choose by a vector with xetile.gather"
     )
     return ctx.error("X0407", problem, label=f"is {describe(owner)}", help=help_)

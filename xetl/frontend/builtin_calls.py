@@ -58,9 +58,8 @@ def _range(ctx: Context, given: Given, node: ast.Call) -> Value:
     for arg in given.positional:
         if not is_scalar(arg.value) or scalar_kind(arg.value) == "float":
             problem = "bounds of `range` must be ints"
-            raise ctx.error(
-                "X0305", problem, arg.node, label=f"is {describe(arg.value)}"
-            )
+            label, help_ = f"is {describe(arg.value)}", "convert with `int(...)`"
+            raise ctx.error("X0305", problem, arg.node, label=label, help=help_)
     values = [arg.value for arg in given.positional]
     start, stop = (0, values[0]) if len(values) == 1 else values[:2]
     step = values[2] if len(values) == 3 else 1

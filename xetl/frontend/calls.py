@@ -135,21 +135,29 @@ def _name_of(function: FunctionNode) -> str:
     return function.name if isinstance(function, ast.FunctionDef) else "lambda"
 
 
-def _endless(ctx: Context, name: str, node: ast.Call) -> CompileError:
-    """The error for a recursion: who calls whom, once around, and not each call."""
-    names = [name]
-    frame: Frame | None = ctx.frame
-    while frame is not None:
-        names.append(frame.function)
-        if frame.function == name:
-            break
+def too_deep(ctx: Context) -> CompileError:
+    """The error where Python's own stack ends."""
+    frame = ctx.frame
+    while frame.parent is not None and frame.call is not None:
+        if frame.function in frame.parent.functions():
+            ctx.frame = frame.parent
+            return _endless(ctx, frame.function, frame.call)
         frame = frame.parent
+    help_ = "compute parts of it in lines of their own"
+    return ctx.error("X0408", "this is nested too deeply", help=help_)
+
+
+def _endless(ctx: Context, name: str, node: ast.AST) -> CompileError:
+    """The error for a recursion: who calls whom, once around, and not each call."""
+    names = [name, *ctx.frame.functions()]
+    if name in names[1:]:
+        names = names[: names.index(name, 1) + 1]
     error = ctx.error(
         "X0406",
         f"`{name}` calls itself without end: calls are inlined",
         node,
         label=" calls ".join(f"`{each}`" for each in reversed(names)),
-        help="end the recursion with a condition known when compiling",
+        help="end the recursion with a condition known when compiling, or write a loop",
     )
     error.frames = ()
     return error

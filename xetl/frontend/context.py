@@ -233,10 +233,7 @@ def _callers(frame: Frame) -> Iterator[CallFrame]:
         frame = caller
 
 
-_SLICES = (
-    "vectors take `[:, None]` and `[None, :]`; memory is reached through"
-    " xetile.init_tile"
-)
+_STATIC_LOOP = "write a `for` loop over xetile.static_range: `items = [*items, one]`"
 _UNSUPPORTED: dict[str, tuple[str, str | None]] = {
     "With": ("`with` statements", "write the statements without `with`"),
     "AsyncWith": ("`with` statements", "write the statements without `with`"),
@@ -261,20 +258,16 @@ _UNSUPPORTED: dict[str, tuple[str, str | None]] = {
     "ClassDef": ("`class` statements", "define the class outside of the kernel"),
     "AsyncFor": ("`async` loops", None),
     "AsyncFunctionDef": ("`async` functions", None),
-    "ListComp": ("list comprehensions", "write a `for` loop over xetile.static_range"),
-    "SetComp": ("set comprehensions", "write a `for` loop over xetile.static_range"),
-    "DictComp": ("dict comprehensions", "write a `for` loop over xetile.static_range"),
-    "GeneratorExp": (
-        "generator expressions",
-        "write a `for` loop over xetile.static_range",
-    ),
+    "ListComp": ("list comprehensions", _STATIC_LOOP),
+    "SetComp": ("set comprehensions", _STATIC_LOOP),
+    "DictComp": ("dict comprehensions", _STATIC_LOOP),
+    "GeneratorExp": ("generator expressions", _STATIC_LOOP),
     "Await": ("`await`", None),
     "Yield": ("`yield`", None),
     "YieldFrom": ("`yield from`", None),
     "Starred": ("`*` of what is no tuple", "`*` takes a tuple known when compiling"),
     "Dict": ("dicts", "use separate variables or a tuple"),
     "Set": ("sets", "use separate variables or a tuple"),
-    "Slice": ("slices", _SLICES),
 }
 """By kind of syntax: what it is, and what to write instead."""
 

@@ -17,7 +17,7 @@ from xetl.dialects.upstream import arith, gpu, memref
 from xetl.errors import InternalError, XetlError
 from xetl.frontend import types
 from xetl.frontend.arrays import argument_type
-from xetl.frontend.calls import parameters_of_node
+from xetl.frontend.calls import parameters_of_node, too_deep
 from xetl.frontend.context import Context
 from xetl.frontend.source import Frame, FunctionNode, find_source
 from xetl.language.reads import Reads
@@ -155,8 +155,7 @@ def _compile_body(ctx: Context, node: FunctionNode) -> None:
     except XetlError:
         raise
     except RecursionError:
-        help_ = "compute parts of it in lines of their own"
-        raise ctx.error("X0408", "this is nested too deeply", help=help_) from None
+        raise too_deep(ctx) from None
     except OverflowError as problem:
         error = "a constant is too large for a number of the run"
         raise ctx.error("X0317", error, notes=[str(problem)]) from None

@@ -83,6 +83,11 @@ class Frame:
         """How many calls deep this one is."""
         return 0 if self.parent is None else self.parent.depth + 1
 
+    def functions(self) -> list[str]:
+        """The names of the functions being compiled, the innermost first."""
+        outer = [] if self.parent is None else self.parent.functions()
+        return [self.function, *outer]
+
     def of_user(self, node: ast.AST) -> tuple[Frame, ast.AST]:
         """The innermost frame and syntax that are not inside of an operation."""
         if self.hidden and self.parent is not None and self.call is not None:

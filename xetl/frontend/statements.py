@@ -42,7 +42,10 @@ def refuse_else(ctx: Context, node: ast.For | ast.While) -> None:
     """Refuse ``else`` of a loop."""
     if node.orelse:
         problem = "`else` of a loop is not part of the kernel language"
-        help_ = "put the statements behind the loop"
+        help_ = (
+            "put the statements behind the loop; where it has a `break`, under an `if`"
+            " on a name set before it"
+        )
         raise ctx.error("X0402", problem, node.orelse[0], help=help_)
 
 

@@ -44,7 +44,10 @@ INSTEAD: dict[str, str] = {
         ("atomic_add", "atomic_max", "atomic_min", "atomic_and", "atomic_or"),
         "atomic_rmw_tile",
     ),
-    **dict.fromkeys(("atomic_xor", "atomic_xchg"), "atomic_rmw_tile"),
+    **dict.fromkeys(("atomic_xor", "atomic_xchg", "atomic_sub"), "atomic_rmw_tile"),
+    **dict.fromkeys(("masked_fill", "select"), "where"),
+    **dict.fromkeys(("block_id", "blockIdx"), "program_id"),
+    "print": "device_print",
     **dict.fromkeys(("compare_exchange", "compare_and_swap"), "atomic_cas"),
 }
 """By name: what to write instead."""
@@ -54,7 +57,24 @@ MISSING: dict[str, str] = {
     **dict.fromkeys(
         ("empty", "empty_like"), "use xetile.zeros, or xetile.slm for shared memory"
     ),
-    "pow": "write `x ** y`",
+    **dict.fromkeys(("pow", "power", "square"), "write `x ** y`"),
+    **dict.fromkeys(
+        ("add", "subtract", "multiply", "divide", "negative", "mod", "remainder"),
+        "write an operator: `x * y`, say",
+    ),
+    **dict.fromkeys(("astype", "type", "cast"), "convert with `.to(dtype)`"),
+    **dict.fromkeys(("ones", "ones_like"), "write `xetile.full(shape, 1.0, dtype)`"),
+    **dict.fromkeys(
+        ("eye", "tril", "triu"),
+        "write `xetile.where(i[:, None] >= i[None, :], v, 0)`, `i` of xetile.arange",
+    ),
+    "relu": "write `xetile.maximum(v, 0)`",
+    "silu": "write `v * xetile.sigmoid(v)`",
+    "gelu": "write `0.5 * v * (1 + xetile.erf(v / 2**0.5))`",
+    "sign": "write `(v > 0).to(xetile.i32) - (v < 0).to(xetile.i32)`",
+    "isfinite": "write `abs(v) < xetile.inf`",
+    "logical_not": "write `~mask`",
+    **dict.fromkeys(("std", "var"), "sum the squares of `v - mean`"),
     "zeros_like": "write `xetile.zeros(v.shape, v.dtype)`",
     "full_like": "write `xetile.full(v.shape, value, v.dtype)`",
     **dict.fromkeys(("fdiv", "div_rn"), "write `x / y`"),

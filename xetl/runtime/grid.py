@@ -117,7 +117,8 @@ def _size(value: object, spec: object) -> int:
         help_ = "each size is the number of programs in that dimension, 1 or more"
         raise LaunchError(f"{what} grid was given: {spec!r}", "X0802", help_)
     if size > _LARGEST:
-        raise LaunchError(f"the grid {spec!r} is too large", code="X0802")
+        help_ = f"a dimension has at most {_LARGEST} programs: let each do more"
+        raise LaunchError(f"the grid {spec!r} is too large", "X0802", help_)
     return size
 
 

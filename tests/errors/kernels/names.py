@@ -57,6 +57,16 @@ def wrong_array_attribute(X: "f32 2"):
     n = X.shap[0]  # ERROR: X0102 `X`, an array of f32, rank 2, has no attribute `shap`
 
 
+def wrong_method_of_an_array(X: "f32 1"):
+    # CHECK: = help: load a tile of it first: xetile.load_tile(xetile.init_tile(X, ...))
+    s = X.sum()  # ERROR: X0102 `X`, an array of f32, rank 1, has no attribute `sum`
+
+
+def wrong_size_of_an_array(X: "f32 2"):
+    # CHECK: = help: multiply the sizes: `X.shape[0]`, ...
+    s = X.size  # ERROR: X0102 `X`, an array of f32, rank 2, has no attribute `size`
+
+
 def wrong_vector_attribute(X: "f32 2"):
     v = xetile.zeros((4, 4), f32)
     # CHECK: = help: convert with `.to(dtype)`
@@ -104,6 +114,7 @@ def wrong_missing_argument(X: "f32 2"):
 
 
 def wrong_argument_twice(X: "f32 2"):
+    # CHECK: = help: its parameters are v, by
     v = scale(1.0, 2.0, by=3)  # ERROR: X0105 `scale` is given `by` twice
 
 

@@ -97,6 +97,33 @@ def wrong_module_of_functions(X: "f32 2"):
     # CHECK: xetile has the functions: xetile.exp, say
 
 
+def wrong_ones(X: "f32 2"):
+    v = xetile.ones((8, 8))  # ERROR: X0102 `xetile` has no attribute `ones`
+    # CHECK: write `xetile.full(shape, 1.0, dtype)`
+
+
+def wrong_relu(X: "f32 2"):
+    v = xetile.relu(X)  # ERROR: X0102 `xetile` has no attribute `relu`
+    # CHECK: write `xetile.maximum(v, 0)`
+
+
+def wrong_function_for_an_operator(X: "f32 2"):
+    v = xetile.multiply(X[0, 0], 2)  # ERROR: X0102 `xetile` has no attribute `multiply`
+    # CHECK: write an operator: `x * y`, say
+
+
+def wrong_cast(X: "f32 2"):
+    v = xetile.cast(X[0, 0], xetile.i32)  # ERROR: X0102 `xetile` has no attribute `cast`
+    # CHECK: convert with `.to(dtype)`
+
+
+def wrong_bounds_of_range(X: "f32 2"):
+    for i in range(X[0, 0]):  # ERROR: X0305 bounds of `range` must be ints
+        X[i, 0] = 1.0
+    # CARET: X[0, 0]
+    # CHECK: convert with `int(...)`
+
+
 def wrong_method(X: "f32 2"):
     xetile.zeros((8, 8)).exp()  # ERROR: X0102 `xetile.zeros((8, 8))`, f32 (8, 8), has no attribute `exp`
     # CHECK: use xetile.exp

@@ -10,8 +10,24 @@ def endless(v):
 
 
 @xetile.function
+def factorial(n):
+    return 1 if n < 2 else n * halved(factorial(n - 1))  # ERROR(wrong_recursion_of_the_run): X0406 `factorial` calls itself without end: calls are inlined
+
+
+@xetile.function
+def halved(n):
+    return n // 2
+
+
+@xetile.function
 def variadic(**values):
     return values["a"]
+
+
+def wrong_recursion_of_the_run(X: "f32 1", n: "i64"):
+    # CHECK: `factorial` calls `factorial`
+    # CHECK: = help: end the recursion with a condition known when compiling, or write a loop
+    X[0] = factorial(n)
 
 
 def wrong_with(X: "f32 2"):
@@ -42,6 +58,7 @@ def wrong_import(X: "f32 2"):
 
 def wrong_comprehension(X: "f32 2"):
     # CARET: [i for i in range(3)]
+    # CHECK: write a `for` loop over xetile.static_range: `items = [*items, one]`
     v = [i for i in range(3)]  # ERROR: X0402 list comprehensions are not part of the kernel language
 
 
@@ -70,6 +87,7 @@ def wrong_loop_else(X: "f32 2"):
         pass
     else:
         v = 3  # ERROR: X0402 `else` of a loop is not part of the kernel language
+    # CHECK: = help: put the statements behind the loop; where it has a `break`, under an `if` on a name set before it
 
 
 def wrong_class(X: "f32 2"):
@@ -91,6 +109,25 @@ def wrong_element_assignment(X: "f32 2"):
     # CARET: v[0]
     # CHECK: = help: write memory with xetile.store_tile(value, tile)
     v[0] = 3.0  # ERROR: X0404 only names and elements of arrays can be assigned to in a kernel
+
+
+def wrong_slice_assignment(X: "f32 2", Y: "f32 1"):
+    # CARET: Y[0:4]
+    # CHECK: = help: write memory with xetile.store_tile(value, tile), the tile from xetile.init_tile(Y, offsets, shape)
+    Y[0:4] = X[0]  # ERROR: X0404 a slice of an array cannot be assigned to in a kernel
+
+
+def wrong_item_assignment(X: "f32 1"):
+    sums = [0.0, 0.0]
+    # CARET: sums[1]
+    # CHECK: = help: make a new list: `sums = [*sums[:i], new, *sums[i + 1 :]]`
+    sums[1] = 2.0  # ERROR: X0404 the items of `sums` cannot be assigned to in a kernel
+
+
+def wrong_append(X: "f32 1"):
+    sums = []
+    # CHECK: = help: make a new list: `sums = [*sums, new]`
+    sums.append(X[0])  # ERROR: X0102 `sums` has no attribute `append`
 
 
 def wrong_attribute_assignment(X: "f32 2"):
@@ -149,6 +186,13 @@ def wrong_vector_indices(X: "f32 2"):
     w = v[1, 2]  # ERROR: X0407 a vector cannot be indexed with `[1, 2]`
 
 
+def wrong_vector_of_indices(X: "f32 2"):
+    v = xetile.arange(4)
+    # CHECK: ; reverse with xetile.flip, choose by a vector with xetile.gather
+    w = v[v > 2]  # ERROR: X0407 a vector cannot be indexed with `[v > 2]`
+
+
 def wrong_vector_step(X: "f32 2"):
     v = xetile.zeros((4, 4), f32)
+    # CHECK: ; reverse with xetile.flip, choose by a vector with xetile.gather
     w = v[::-1]  # ERROR: X0407 a vector cannot be indexed with `[::-1]`
