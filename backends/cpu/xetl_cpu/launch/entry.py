@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from xetl_cpu.build import assemble
-from xetl_cpu.image import Image, build_image
+from xetl_cpu.image import DEFAULT_IMPORTS, Image, build_image
 from xetl_cpu.launch import fastcall as layout
 from xetl_cpu.launch.entry_calls import emit_launch, emit_plan
 from xetl_cpu.launch.entry_exported import emit_other
@@ -60,7 +60,8 @@ def build_entry() -> Image:
     emit_plan(module)
     code = assemble(str(module), find_target("avx2"))
     symbols = [layout.ENTRY, layout.LAUNCH, layout.PLAN, layout.RUN, layout.REPLAY]
-    return build_image(code, symbols)
+    called = [each.name for each in module.functions if each.is_declaration]
+    return build_image(code, symbols, DEFAULT_IMPORTS.union(called))
 
 
 def _emit_array(module: Any, other_array: Any) -> Any:
@@ -264,9 +265,9 @@ def _emit_builtin(module: Any) -> None:
     code.refuse_if(code.is_(done, "==", 1))
     with code.if_then(code.is_(done, "!=", 0)):
         code.ret(code.inttoptr(done, PTR))
-    code.give(process, code.pointer(process, layout.P_DONE))
+    code.give(code.pointer(process, layout.P_DONE))
     code.position_at_end(code.refused)
-    code.give(process, code.pointer(process, layout.P_REFUSED))
+    code.give(code.pointer(process, layout.P_REFUSED))
 
 
 def _emit_run(module: Any, parts: EntryParts) -> None:
@@ -274,12 +275,11 @@ def _emit_run(module: Any, parts: EntryParts) -> None:
     run = _emit_checked(module, parts)
     code = EntryCode(module, layout.RUN, I64, [PTR, PTR, I64])
     table, objects, count = code.args
-    process = code.pointer(table, layout.T_PROCESS)
     held = code.alloca(I64, size=code.add(code.word(table, layout.T_PARAMS), 1))
     code.put(held, 0, 0)
     wrong = code.call(run, [table, objects, count, held])
     with code.counted_loop(code.word(held, 0), start=0, name="held") as loop:
-        code.release(process, code.pointer(held, code.add(loop.index, 1)))
+        code.release(code.pointer(held, code.add(loop.index, 1)))
         loop.next = []
     code.refuse_if(code.is_(wrong, "!=", 0))
     code.finish(is_internal=False)
@@ -369,7 +369,7 @@ def _emit_read(module: Any, array: Any) -> Any:
         value = _read_float(code, process, obj)
         code.refuse_if(code.is_(value, "!=", code.word(record, layout.R_OBJECT)))
     with code.if_then(code.is_(kind, "==", layout.CONST_EQUAL)):
-        _require_equal(code, process, obj, code.pointer(record, layout.R_OBJECT))
+        _require_equal(code, obj, code.pointer(record, layout.R_OBJECT))
     with code.if_then(code.is_(kind, "==", layout.INT)):
         code.put(slots, slot, _read_int(code, process, obj, overflow))
     with code.if_then(code.is_(kind, "==", layout.FLOAT)):
@@ -400,14 +400,14 @@ def _require_same(code: EntryCode, process: Value, obj: Value, known: Value) -> 
             code.refuse_if(code.is_(item, "!=", other))
 
 
-def _require_equal(code: EntryCode, process: Value, obj: Value, known: Value) -> None:
+def _require_equal(code: EntryCode, obj: Value, known: Value) -> None:
     """Refuse an object of another class, or that is not equal."""
     left, right = (code.word(each, layout.OB_TYPE // 8) for each in (obj, known))
     code.refuse_if(code.is_(left, "!=", right))
-    compare = code.word(process, layout.P_EQUAL)
-    equal = code.call_at(compare, I32, [obj, known, const(I32, _EQ)])
+    args = [obj, known, const(I32, _EQ)]
+    equal = code.call_c("PyObject_RichCompareBool", I32, args)
     with code.if_then(code.icmp_signed("<", equal, 0)):
-        code.call_at(code.word(process, layout.P_CLEAR_ERROR), VOID, [])
+        code.call_c("PyErr_Clear", VOID, [])
         code.ret(1)
     code.refuse_if(code.icmp_signed("==", equal, 0))
 
@@ -424,8 +424,7 @@ def _read_float(code: EntryCode, process: Value, obj: Value) -> Value:
 
 def _read_int(code: EntryCode, process: Value, obj: Value, overflow: Value) -> Value:
     _check_type(code, process, obj, layout.P_INT)
-    convert = code.word(process, layout.P_AS_LONG_LONG)
-    value = code.call_at(convert, I64, [obj, overflow])
+    value = code.call_c("PyLong_AsLongLongAndOverflow", I64, [obj, overflow])
     large = code.load(overflow, typ=I32, align=4)
     code.refuse_if(code.icmp_signed("!=", large, 0))
     return value

@@ -30,6 +30,8 @@ Value = Any
 _COUNT = (1 << 63) - 1
 """Of a vectorcall's number of arguments: without the flag."""
 
+_FIND = "PyDict_GetItemWithError"
+
 _FEW = 4
 """Earlier calls that are tried without a look at the shapes of this one."""
 
@@ -55,8 +57,8 @@ def emit_plan(module: Any) -> None:
     entry = code.at(code.pointer(table, calls.P_ENTRY), layout.BYTES_VALUE)
     wrong = call_entry(code, entry, bound, count_bound)
     code.refuse_if(code.is_(wrong, "!=", 0))
-    code.give(process, code.pointer(table, calls.P_DONE))
-    _leave(code, process, slow, (objects, count, names))
+    code.give(code.pointer(table, calls.P_DONE))
+    _leave(code, slow, (objects, count, names))
 
 
 def emit_launch(module: Any) -> None:
@@ -86,7 +88,7 @@ def emit_launch(module: Any) -> None:
             code.ret(done)
         loop.next = []
     code.branch(code.refused)
-    _leave(code, process, slow, (objects, count, names))
+    _leave(code, slow, (objects, count, names))
 
 
 def _emit_key(module: Any) -> Any:
@@ -142,7 +144,6 @@ def _emit_attempt(module: Any) -> Any:
     kinds = [PTR, PTR, I64, PTR, I64, PTR, PTR, I64, PTR]
     code = EntryCode(module, "attempt", PTR, kinds)
     table, latest, index, objects, given, names, state, key, failed = code.args
-    process = code.pointer(table, calls.L_PROCESS)
     # Python code may have put other calls in place of these, and freed them.
     code.refuse_if(code.icmp_unsigned("!=", latest, _latest(code, table)))
     words = _words(code, latest)
@@ -157,10 +158,10 @@ def _emit_attempt(module: Any) -> Any:
         code.refuse_if(code.is_(code.word(state, i), "!=", code.word(wanted, i)))
     named = code.word(names, layout.OB_SIZE // 8)
     code.refuse_if(code.is_(named, "!=", code.word(record, calls.C_NAMES)))
-    code.call_at(code.word(process, layout.P_INCREF), VOID, [latest])
+    code.take(latest)
     args = [table, objects, given, names, record, failed]
     checked = code.call(_emit_ordered(module), args)
-    code.release(process, latest)
+    code.release(latest)
     code.ret(checked)
     code.position_at_end(code.refused)
     code.ret(code.inttoptr(const(I64, 0), PTR))
@@ -193,12 +194,12 @@ def _emit_ordered(module: Any) -> Any:
         may_record = code.is_(code.word(table, calls.L_RECORDS), "!=", 0)
         code.refuse_unless(code.and_(only, may_record))
         code.refuse_if(code.is_null(recorded))
-        result = _call(code, process, recorded, (objects, given, names))
+        result = _call(code, recorded, (objects, given, names))
         code.put(failed, 0, code.zext(code.is_null(result), I64))
         code.ret(result)
     with code.if_then(code.is_(done, "!=", 0)):
         code.ret(code.inttoptr(done, PTR))
-    code.give(process, code.pointer(record, calls.C_DONE))
+    code.give(code.pointer(record, calls.C_DONE))
     code.position_at_end(code.refused)
     code.ret(code.inttoptr(const(I64, 0), PTR))
     code.function.linkage = "internal"
@@ -232,32 +233,29 @@ def _put_named(
 def _check_unchanged(code: EntryCode, process: Value, question: Value) -> None:
     """Ask whether captured globals are what they were, if there are any."""
     with code.if_then(code.not_(code.is_null(question))):
-        call = code.word(process, layout.P_CALL_NONE)
-        answer = code.call_at(call, PTR, [question])
+        answer = code.call_c("PyObject_CallNoArgs", PTR, [question])
         with code.if_then(code.is_null(answer)):
-            code.call_at(code.word(process, layout.P_CLEAR_ERROR), VOID, [])
+            code.call_c("PyErr_Clear", VOID, [])
             code.branch(code.refused)
-        code.release(process, answer)
+        code.release(answer)
         address = code.ptrtoint(answer, I64)
         code.refuse_if(code.is_(address, "!=", code.word(process, layout.P_TRUE)))
 
 
 def _settings(code: EntryCode, process: Value) -> Value:
     """What `xetl.settings.launch_state` has, as an array of objects."""
-    find = code.word(process, layout.P_FIND)
     environ = code.pointer(process, layout.P_ENVIRON)
     code.refuse_if(code.is_null(environ))
     keys = code.pointer(process, layout.P_VARIABLES)
     none = code.pointer(process, layout.P_NONE)
     found = code.stack_array(I64, layout.VARIABLES + 1)
     for index in range(layout.VARIABLES):
-        value = code.call_at(find, PTR, [environ, code.pointer(keys, index)])
+        value = code.call_c(_FIND, PTR, [environ, code.pointer(keys, index)])
         value = code.select(code.is_null(value), none, value)
         code.put(found, index, code.ptrtoint(value, I64))
     config = code.pointer(process, layout.P_CONFIG)
-    assigned = code.call_at(
-        find, PTR, [config, code.pointer(process, layout.P_ASSIGNED)]
-    )
+    name = code.pointer(process, layout.P_ASSIGNED)
+    assigned = code.call_c(_FIND, PTR, [config, name])
     code.put(found, layout.VARIABLES, code.ptrtoint(assigned, I64))
     return found
 
@@ -273,12 +271,11 @@ def _words(code: EntryCode, latest: Value) -> Value:
     return code.at(records, layout.BYTES_VALUE)
 
 
-def _leave(code: EntryCode, process: Value, slow: Value, call: Any) -> None:
+def _leave(code: EntryCode, slow: Value, call: Any) -> None:
     """Where calls are refused: let Python do it."""
     code.position_at_end(code.refused)
-    code.ret(_call(code, process, slow, call))
+    code.ret(_call(code, slow, call))
 
 
-def _call(code: EntryCode, process: Value, function: Value, call: Any) -> Value:
-    vectorcall = code.word(process, layout.P_VECTORCALL)
-    return code.call_at(vectorcall, PTR, [function, *call])
+def _call(code: EntryCode, function: Value, call: Any) -> Value:
+    return code.call_c("PyObject_Vectorcall", PTR, [function, *call])

@@ -50,8 +50,8 @@ def emit_other(module: Any) -> Any:
     code.put(held, count, code.ptrtoint(capsule, I64))
     code.put(held, 0, count)
     name = code.pointer(process, layout.P_CAPSULE_NAME)
-    get = code.word(process, layout.P_CAPSULE_POINTER)
-    made = entry_tensors.checked(code, process, code.call_at(get, PTR, [capsule, name]))
+    made = code.call_c("PyCapsule_GetPointer", PTR, [capsule, name])
+    made = entry_tensors.checked(code, made)
     major = code.load(made, typ=I32, align=4)
     code.refuse_if(code.icmp_signed("!=", major, const(I32, _MAJOR)))
     kept = code.is_(code.and_(code.word(made, _FLAGS), _NOT_TO_WRITE), "!=", 0)
@@ -70,11 +70,10 @@ def emit_other(module: Any) -> Any:
 def _refuse_other_arrays(code: EntryCode, process: Value, obj: Value) -> None:
     """Classes derived from NumPy's and torch's have other rules."""
     kind = code.pointer(obj, layout.OB_TYPE // 8)
-    derived = code.word(process, layout.P_IS_SUBTYPE)
     for base in (layout.P_NDARRAY, words.P_TENSOR):
         known = code.pointer(process, base)
         with code.if_then(code.not_(code.is_null(known))):
-            found = code.call_at(derived, I32, [kind, known])
+            found = code.call_c("PyType_IsSubtype", I32, [kind, known])
             code.refuse_if(code.icmp_signed("!=", found, 0))
 
 
@@ -84,24 +83,23 @@ def _ask(code: EntryCode, process: Value, obj: Value) -> Value:
     Both methods may be Python's code, which may launch kernels in between.
     """
     records = code.word(process, words.P_RECORDS)
-    call = code.word(process, layout.P_CALL_NONE)
     method = _attribute(code, process, obj, layout.P_DLPACK_DEVICE)
-    device = code.call_at(call, PTR, [method])
-    code.release(process, method)
-    _require_host(code, process, entry_tensors.checked(code, process, device))
+    device = code.call_c("PyObject_CallNoArgs", PTR, [method])
+    code.release(method)
+    _require_host(code, process, entry_tensors.checked(code, device))
     method = _attribute(code, process, obj, layout.P_DLPACK)
     version = code.word_at(process, layout.P_MAX_VERSION)
     names = code.pointer(process, layout.P_VERSION_NAMES)
-    call = code.word(process, layout.P_VECTORCALL)
-    capsule = code.call_at(call, PTR, [method, version, const(I64, 0), names])
-    code.release(process, method)
+    args = [method, version, const(I64, 0), names]
+    capsule = code.call_c("PyObject_Vectorcall", PTR, args)
+    code.release(method)
     code.put(process, words.P_RECORDS, records)
-    return entry_tensors.checked(code, process, capsule)
+    return entry_tensors.checked(code, capsule)
 
 
 def _attribute(code: EntryCode, process: Value, obj: Value, name: int) -> Value:
-    get, name = code.word(process, words.P_GETATTR), code.pointer(process, name)
-    return entry_tensors.checked(code, process, code.call_at(get, PTR, [obj, name]))
+    args = [obj, code.pointer(process, name)]
+    return entry_tensors.checked(code, code.call_c("PyObject_GetAttr", PTR, args))
 
 
 def _require_host(code: EntryCode, process: Value, device: Value) -> None:
@@ -111,15 +109,14 @@ def _require_host(code: EntryCode, process: Value, device: Value) -> None:
     has_two = code.is_(code.word(device, layout.OB_SIZE // 8), "==", 2)
     is_pair = code.and_(code.is_(kind, "==", wanted), has_two)
     with code.if_then(code.not_(is_pair)):
-        code.release(process, device)
+        code.release(device)
         code.ret(1)
     overflow = code.stack_words(1)
-    convert = code.word(process, layout.P_AS_LONG_LONG)
     first = code.pointer(code.at(device, layout.TUPLE_ITEMS), 0)
-    number = code.call_at(convert, I64, [first, overflow])
-    code.release(process, device)
+    number = code.call_c("PyLong_AsLongLongAndOverflow", I64, [first, overflow])
+    code.release(device)
     # What is no number has left an error.
-    code.call_at(code.word(process, layout.P_CLEAR_ERROR), VOID, [])
+    code.call_c("PyErr_Clear", VOID, [])
     code.refuse_if(code.is_(number, "!=", entry_tensors.HOST))
 
 
@@ -153,5 +150,5 @@ def _require_memory(
     # Linux says whether pages exist without touching them.
     start = code.and_(low, -_PAGE)
     args = [start, code.sub(high, start), const(I32, _MS_ASYNC)]
-    missing = code.call_at(code.word(process, layout.P_MSYNC), I32, args)
+    missing = code.call_c("msync", I32, args)
     code.refuse_if(code.icmp_signed("!=", missing, 0))

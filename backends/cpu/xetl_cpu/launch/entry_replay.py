@@ -47,7 +47,7 @@ def emit_replay(module: Any, parts: EntryParts) -> None:
     code.require(check, [table, every, seen, ranges, const(I64, 0), given])
     behind = code.element(code.at(table, 8 * layout.HEADER), count, layout.RECORD)
     makers, new = code.element(behind, width, 1), code.element(every, given, 1)
-    code.require(make, [process, makers, made, new])
+    code.require(make, [makers, made, new])
     begin = code.word(table, layout.T_CHANGED)
     wrong = code.call(check, [table, every, seen, ranges, begin, count])
     gives = code.element(makers, made, 2)
@@ -55,36 +55,36 @@ def emit_replay(module: Any, parts: EntryParts) -> None:
         wrong = code.call(run, [table, every, seen, ranges, gives])
         with code.if_then(code.is_(wrong, "==", 0)):
             result = _given_back(code, process, every, gives, table)
-            _release_all(code, process, new, made)
+            _release_all(code, new, made)
             code.ret(code.ptrtoint(result, I64))
-    _release_all(code, process, new, made)
+    _release_all(code, new, made)
     code.branch(code.refused)
     code.position_at_end(code.refused)
     code.ret(1)
 
 
 def _emit_make(module: Any) -> Any:
-    """``i64 make(process, makers, count, new)``: new arrays.
+    """``i64 make(makers, count, new)``: new arrays.
 
     Meanwhile nothing is collected: what finalizers do might change other arrays. Those
     are looked at once more where Python code makes the new ones.
     """
-    code = EntryCode(module, "make", I64, [PTR, PTR, I64, PTR])
-    process, makers, count, new = code.args
-    collects = code.call_at(code.word(process, layout.P_COLLECT_NOT), I32, [])
+    code = EntryCode(module, "make", I64, [PTR, I64, PTR])
+    makers, count, new = code.args
+    collects = code.call_c("PyGC_Disable", I32, [])
 
     def collect() -> None:
         with code.if_then(code.icmp_signed("!=", collects, 0)):
-            code.call_at(code.word(process, layout.P_COLLECT), I32, [])
+            code.call_c("PyGC_Enable", I32, [])
 
     with code.counted_loop(count, name="made") as loop:
         maker = code.element(makers, loop.index, 2)
         null = code.inttoptr(const(I64, 0), PTR)
         args = [code.pointer(maker, 0), code.pointer(maker, 1), null]
-        obj = code.call_at(code.word(process, layout.P_CALL), PTR, args)
+        obj = code.call_c("PyObject_Call", PTR, args)
         with code.if_then(code.is_null(obj)):
-            code.call_at(code.word(process, layout.P_CLEAR_ERROR), VOID, [])
-            _release_all(code, process, new, loop.index)
+            code.call_c("PyErr_Clear", VOID, [])
+            _release_all(code, new, loop.index)
             collect()
             code.branch(code.refused)
         code.put(new, loop.index, code.ptrtoint(obj, I64))
@@ -154,9 +154,9 @@ def _emit_run_all(module: Any, parts: EntryParts) -> Any:
     return code.finish()
 
 
-def _release_all(code: EntryCode, process: Value, objects: Value, count: Value) -> None:
+def _release_all(code: EntryCode, objects: Value, count: Value) -> None:
     with code.counted_loop(count, name="released") as loop:
-        code.release(process, code.pointer(objects, loop.index))
+        code.release(code.pointer(objects, loop.index))
 
 
 def _given_back(
@@ -167,21 +167,20 @@ def _given_back(
 
     def taken(index: Value) -> Value:
         obj = code.pointer(every, code.word(gives, index))
-        code.call_at(code.word(process, layout.P_INCREF), VOID, [obj])
+        code.take(obj)
         return obj
 
     found = code.alloca(PTR)
     none = code.pointer(process, layout.P_NONE)
     code.store(none, found, 8)
     with code.if_then(code.is_(count, "==", 0)):
-        code.call_at(code.word(process, layout.P_INCREF), VOID, [none])
+        code.take(none)
     with code.if_then(code.is_(count, "==", 1)):
         code.store(taken(const(I64, 0)), found, 8)
     with code.if_then(code.is_(count, ">", 1)):
-        made = code.call_at(code.word(process, layout.P_NEW_TUPLE), PTR, [count])
-        put = code.word(process, layout.P_SET_ITEM)
+        made = code.call_c("PyTuple_New", PTR, [count])
         with code.counted_loop(count, name="given back") as loop:
-            code.call_at(put, I32, [made, loop.index, taken(loop.index)])
+            code.call_c("PyTuple_SetItem", I32, [made, loop.index, taken(loop.index)])
         code.store(made, found, 8)
     return code.load(found, typ=PTR, align=8)
 

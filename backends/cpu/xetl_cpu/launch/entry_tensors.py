@@ -88,7 +88,7 @@ def describe(code: EntryCode, process: Value, obj: Value, found: Value) -> Value
     status = code.call_at(function, I32, [obj, found])
     failed = code.icmp_signed("!=", status, 0)
     with code.if_then(failed):
-        code.call_at(code.word(process, layout.P_CLEAR_ERROR), VOID, [])
+        code.call_c("PyErr_Clear", VOID, [])
     return failed
 
 
@@ -154,19 +154,17 @@ def is_tensor(code: EntryCode, process: Value, obj: Value) -> Value:
 
 def _check_derivatives(code: EntryCode, process: Value, obj: Value) -> None:
     """Refuse it if it is differentiated forwards; note it if it is backwards."""
-    get = code.word(process, words.P_GETATTR)
     name = code.pointer(process, words.P_REQUIRES_GRAD)
-    needs = checked(code, process, code.call_at(get, PTR, [obj, name]))
+    needs = checked(code, code.call_c("PyObject_GetAttr", PTR, [obj, name]))
     with code.if_then(code.not_(_is(code, process, needs, layout.P_FALSE))):
-        call = code.word(process, layout.P_CALL_NONE)
         enabled = code.pointer(process, words.P_GRAD_ENABLED)
-        answer = checked(code, process, code.call_at(call, PTR, [enabled]))
+        answer = checked(code, code.call_c("PyObject_CallNoArgs", PTR, [enabled]))
         off = _is(code, process, answer, layout.P_FALSE)
         with code.if_then(code.not_(off)):
             code.put(process, words.P_RECORDS, words.ONE_RECORDED)
-    find = code.word(process, layout.P_FIND)
     where = code.pointer(process, words.P_FORWARD)
-    level = code.call_at(find, PTR, [where, code.pointer(process, words.P_LEVEL)])
+    name = code.pointer(process, words.P_LEVEL)
+    level = code.call_c("PyDict_GetItemWithError", PTR, [where, name])
     none = code.word(process, words.P_NO_LEVEL)
     code.refuse_if(code.is_(code.ptrtoint(level, I64), "!=", none))
 
@@ -176,10 +174,10 @@ def _field(code: EntryCode, process: Value, obj: Value, place: int) -> Value:
     return code.pointer(obj, code.word(process, place))
 
 
-def checked(code: EntryCode, process: Value, answer: Value) -> Value:
+def checked(code: EntryCode, answer: Value) -> Value:
     """Refuse after an exception."""
     with code.if_then(code.is_null(answer)):
-        code.call_at(code.word(process, layout.P_CLEAR_ERROR), VOID, [])
+        code.call_c("PyErr_Clear", VOID, [])
         code.ret(1)
     return answer
 
@@ -187,5 +185,5 @@ def checked(code: EntryCode, process: Value, answer: Value) -> Value:
 def _is(code: EntryCode, process: Value, answer: Value, wanted: int) -> Value:
     """Whether an answer is an object of the process; releases it."""
     address = code.ptrtoint(answer, I64)
-    code.release(process, answer)
+    code.release(answer)
     return code.is_(address, "==", code.word(process, wanted))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from xetl.codegen.types import declare
 from xetl_cpu.launch import fastcall as layout
 from xetl_cpu.launch.slots import (
     GRID,
@@ -83,6 +84,11 @@ class EntryCode(Builder):
         wrong = self.call(function, args)
         self.refuse_if(self.is_(wrong, "!=", 0))
 
+    def call_c(self, name: str, result: Any, args: Sequence[Value]) -> Value:
+        """Call a function of C, or of CPython, which loading looks up by its name."""
+        params = [arg.type for arg in args]
+        return self.call(declare(self.module, name, result, params), args)
+
     def call_at(self, address: Value, result: Any, args: Sequence[Value]) -> Value:
         """Call a C function by its address."""
         kind = ir.FunctionType(result, [arg.type for arg in args])
@@ -97,13 +103,17 @@ class EntryCode(Builder):
         """Whether a pointer is one to nothing."""
         return self.is_(self.ptrtoint(pointer, I64), "==", 0)
 
-    def release(self, process: Value, obj: Value) -> None:
-        """Give up a reference."""
-        self.call_at(self.word(process, layout.P_DECREF), VOID, [obj])
+    def take(self, obj: Value) -> None:
+        """Make one reference more."""
+        self.call_c("Py_IncRef", VOID, [obj])
 
-    def give(self, process: Value, obj: Value) -> None:
+    def release(self, obj: Value) -> None:
+        """Give up a reference."""
+        self.call_c("Py_DecRef", VOID, [obj])
+
+    def give(self, obj: Value) -> None:
         """Return a new reference."""
-        self.call_at(self.word(process, layout.P_INCREF), VOID, [obj])
+        self.take(obj)
         self.ret(obj)
 
     def finish(self, *, is_internal: bool = True) -> Any:
@@ -144,7 +154,7 @@ def emit_call(module: Any) -> Any:
     code.put(slots, WORKSPACE, 0)
     code.put(slots, WORKSPACE_BYTES, 0)
     key = code.trunc(code.word(process, layout.P_KEY), I32)
-    pair = code.call_at(code.word(process, layout.P_GETSPECIFIC), PTR, [key])
+    pair = code.call_c("pthread_getspecific", PTR, [key])
     has_workspace = code.is_(code.ptrtoint(pair, I64), "!=", 0)
     with code.if_then(has_workspace):
         code.put(slots, WORKSPACE, code.word(pair, 0))

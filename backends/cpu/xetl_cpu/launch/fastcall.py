@@ -34,7 +34,6 @@ from xetl_cpu.image import Image, LoadedImage, load_image
 from xetl_cpu.launch import threads, workspace
 from xetl_cpu.launch.slots import FIRST_ARGUMENT
 from xetl_cpu.launch.tensor_words import (
-    P_GETATTR,
     PROCESS_WORDS,
     address_of,
     dlpack_dtype,
@@ -76,7 +75,6 @@ _SCALARS = {"i64": INT, "f64": FLOAT, "i1": BOOL}
     P_POOL,
     P_LIMIT,  # 0: no launch has started the threads yet, so none may be fast
     P_ASKED,
-    P_GETSPECIFIC,
     P_KEY,
     P_SAVE_THREAD,
     P_RESTORE_THREAD,
@@ -85,40 +83,24 @@ _SCALARS = {"i64": INT, "f64": FLOAT, "i1": BOOL}
     P_FLOAT,
     P_TRUE,
     P_FALSE,
-    P_AS_LONG_LONG,
-    P_INCREF,
     P_DONE,
     P_REFUSED,
     P_OPENMP,
     P_USUAL,
     P_FAST_LAUNCHES,
     P_SLOW_LAUNCHES,
-    P_DECREF,
-    P_CALL_NONE,
-    P_CLEAR_ERROR,
-    P_VECTORCALL,
-    P_FIND,
     P_ENVIRON,
     P_VARIABLES,  # addresses of the names of those that decide where a launch runs
     P_CONFIG,
     P_ASSIGNED,
     P_NO_NAMES,
-    P_CALL,
-    P_EQUAL,
-    P_NEW_TUPLE,
-    P_SET_ITEM,
-    P_COLLECT,  # lets objects be collected, or not
-    P_COLLECT_NOT,
     P_NONE,
-    P_IS_SUBTYPE,
     P_DLPACK_DEVICE,
     P_DLPACK,  # methods of arrays, and the only keyword this one is given
     P_VERSION_NAMES,
     P_MAX_VERSION,
-    P_CAPSULE_POINTER,
     P_CAPSULE_NAME,
-    P_MSYNC,
-) = range(45)
+) = range(28)
 VARIABLES = len(DECIDING)
 
 MOST_SLOTS = 256
@@ -338,7 +320,6 @@ def _array_layout_holds(array: np.ndarray[Any, Any]) -> bool:
 
 def _shared() -> Any:
     words = (ctypes.c_int64 * PROCESS_WORDS)()
-    words[P_GETSPECIFIC] = workspace.GETSPECIFIC
     words[P_KEY] = workspace.KEY
     words[P_SAVE_THREAD] = address_of(ctypes.pythonapi.PyEval_SaveThread)
     words[P_RESTORE_THREAD] = address_of(ctypes.pythonapi.PyEval_RestoreThread)
@@ -346,37 +327,20 @@ def _shared() -> Any:
     words[P_INT] = id(int)
     words[P_FLOAT] = id(float)
     words[P_TRUE], words[P_FALSE] = id(True), id(False)
-    words[P_AS_LONG_LONG] = address_of(ctypes.pythonapi.PyLong_AsLongLongAndOverflow)
-    words[P_INCREF] = address_of(ctypes.pythonapi.Py_IncRef)
     words[P_DONE] = id(_DONE)
     words[P_REFUSED] = id(_REFUSED)
     words[P_FAST_LAUNCHES] = threads.FAST_LAUNCHES
     words[P_SLOW_LAUNCHES] = threads.SLOW_LAUNCHES
-    words[P_DECREF] = address_of(ctypes.pythonapi.Py_DecRef)
-    words[P_CALL_NONE] = address_of(ctypes.pythonapi.PyObject_CallNoArgs)
-    words[P_CLEAR_ERROR] = address_of(ctypes.pythonapi.PyErr_Clear)
-    words[P_VECTORCALL] = address_of(ctypes.pythonapi.PyObject_Vectorcall)
-    words[P_FIND] = address_of(ctypes.pythonapi.PyDict_GetItemWithError)
     words[P_ENVIRON] = 0 if environ is None else id(environ)
     words[P_VARIABLES] = ctypes.addressof(_variables)
     words[P_CONFIG] = id(_settings)
     words[P_ASSIGNED] = id(_ASSIGNED)
     words[P_NO_NAMES] = id(())
-    words[P_CALL] = address_of(ctypes.pythonapi.PyObject_Call)
-    words[P_EQUAL] = address_of(ctypes.pythonapi.PyObject_RichCompareBool)
-    words[P_NEW_TUPLE] = address_of(ctypes.pythonapi.PyTuple_New)
-    words[P_SET_ITEM] = address_of(ctypes.pythonapi.PyTuple_SetItem)
-    words[P_COLLECT] = address_of(ctypes.pythonapi.PyGC_Enable)
-    words[P_COLLECT_NOT] = address_of(ctypes.pythonapi.PyGC_Disable)
     words[P_NONE] = id(None)
-    words[P_GETATTR] = address_of(ctypes.pythonapi.PyObject_GetAttr)
-    words[P_IS_SUBTYPE] = address_of(ctypes.pythonapi.PyType_IsSubtype)
     words[P_DLPACK_DEVICE], words[P_DLPACK] = map(id, _METHODS)
     words[P_VERSION_NAMES] = id(_VERSION_NAMES)
     words[P_MAX_VERSION] = id(_MAX_VERSION)
-    words[P_CAPSULE_POINTER] = address_of(ctypes.pythonapi.PyCapsule_GetPointer)
     words[P_CAPSULE_NAME] = address_of(_CAPSULE_NAME)
-    words[P_MSYNC] = address_of(ctypes.CDLL(None).msync)
     return words
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from xetl.language.dtypes import DType
 
-_FIRST = 45  # behind the words of `fastcall`
+_FIRST = 28  # behind the words of `fastcall`
 (
     P_TENSOR,  # 0: there is no torch, or not yet
     P_PARAMETER,
@@ -21,7 +21,6 @@ _FIRST = 45  # behind the words of `fastcall`
     P_FORWARD,
     P_LEVEL,
     P_NO_LEVEL,
-    P_GETATTR,
     P_MODES,  # functions that say what is on: modes, a transform, autocast
     P_HAS_KEY,
     P_TRANSFORM,
@@ -38,7 +37,7 @@ _FIRST = 45  # behind the words of `fastcall`
     P_SIZE,
     P_RECORDS,  # written by the entry: `NOTHING`, or why it refuses a call
     PROCESS_WORDS,
-) = range(_FIRST, _FIRST + 25)
+) = range(_FIRST, _FIRST + 24)
 
 NOTHING, ONE_RECORDED, ONLY_RECORDED = range(3)
 """Whether torch is to differentiate an argument; that alone is not as it was."""

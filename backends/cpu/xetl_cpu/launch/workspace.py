@@ -68,8 +68,6 @@ KEY = _create_key()
 """The pthread key under which native code finds what a thread has for its launches: the
 address and the bytes of its workspace, then the table of packed operands, or 0."""
 
-GETSPECIFIC = ctypes.cast(_libc.pthread_getspecific, ctypes.c_void_p).value or 0
-
 
 class Workspace:
     """A block of memory, aligned to 64 bytes (in fact to a page).
