@@ -9,15 +9,12 @@ Source: DLPack 1.3, `dlpack.h`, "DLPackExchangeAPI".
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from xetl_cpu.launch import fastcall as layout
 from xetl_cpu.launch import tensor_words as words
-from xetl_cpu.launch.entry_writing import EntryCode
-from xetl_cpu.llvm import I8, I32, I64, PTR, VOID, const
-
-Value = Any
+from xetl_cpu.launch.entry_writing import EntryCode, Word
+from xetl_cpu.llvm import I8, I32, I64, PTR
 
 S_DATA, S_SHAPE, S_STRIDES, S_SHIFT, S_END, SEEN_WORDS = range(6)
 """What is known of an array: addresses of its elements, its sizes and its strides, how
@@ -31,159 +28,135 @@ HOST = 1
 def emit_tensor(module: Any) -> Any:
     """``i64 tensor(object, record, process, seen)``: check it, say where it lies."""
     code = EntryCode(module, "tensor", I64, [PTR] * 4)
-    obj, record, process, seen = code.args
-    code.refuse_unless(is_tensor(code, process, obj))
-    implementation = _field(code, process, obj, words.P_IMPLEMENTATION)
-    derivatives = _field(code, process, implementation, words.P_AUTOGRAD)
-    with code.if_then(code.not_(code.is_null(derivatives))):
-        _check_derivatives(code, process, obj)
-    keys = code.ptrtoint(_field(code, process, implementation, words.P_KEY_SET), I64)
+    obj, record, code.process, seen = code.args
+    code.refuse_if(~is_tensor(code, obj))
+    implementation = _field(code, obj, words.P_IMPLEMENTATION)
+    with code.when(_field(code, implementation, words.P_AUTOGRAD) != 0):
+        _check_derivatives(code, obj)
+    keys = _field(code, implementation, words.P_KEY_SET)
     plain, inferred = (
-        code.is_(keys, "==", code.word(process, word))
-        for word in (words.P_PLAIN, words.P_INFERRED)
+        keys == code.process[word] for word in (words.P_PLAIN, words.P_INFERRED)
     )
-    code.refuse_unless(code.or_(plain, inferred))
-    with code.goto_entry_block():
-        found = code.stack_array(I64, DL_WORDS)
-    with code.if_then(describe(code, process, obj, found)):
+    code.refuse_if(~(plain | inferred))
+    found = code.kept(DL_WORDS)
+    with code.when(describe(code, obj, found)):
         code.ret(1)
     require_like(code, found, record)
     put_described(code, found, record, seen)
     # Now: what is copied on a write was copied when it was described.
-    storage = _field(code, process, implementation, words.P_STORAGE)
-    code.refuse_if(code.is_null(storage))
+    storage = _field(code, implementation, words.P_STORAGE)
+    code.refuse_if(storage == 0)
     start, size = (
-        code.ptrtoint(_field(code, process, storage, word), I64)
-        for word in (words.P_START, words.P_SIZE)
+        _field(code, storage, word).number for word in (words.P_START, words.P_SIZE)
     )
-    code.put(seen, S_END, code.add(start, size))
+    seen[S_END] = start + size
     return code.finish()
 
 
-def require_like(code: EntryCode, found: Value, record: Value) -> None:
+def require_like(code: EntryCode, found: Word, record: Word) -> None:
     """Refuse what DLPack describes if device, rank or dtype are other ones."""
     for offset, wanted in (
-        (_DL_DEVICE, const(I32, HOST)),
-        (DL_RANK, code.trunc(code.word(record, layout.R_RANK), I32)),
-        (_DL_DTYPE, code.trunc(code.word(record, layout.R_DLPACK), I32)),
+        (_DL_DEVICE, HOST),
+        (DL_RANK, record[layout.R_RANK].sized(I32)),
+        (_DL_DTYPE, record[layout.R_DLPACK].sized(I32)),
     ):
-        is_ = code.load(code.at(found, offset), typ=I32, align=4)
-        code.refuse_if(code.icmp_signed("!=", is_, wanted))
+        code.refuse_if(found.half(offset) != wanted)
 
 
-def put_described(code: EntryCode, found: Value, record: Value, seen: Value) -> None:
+def put_described(code: EntryCode, found: Word, record: Word, seen: Word) -> None:
     """Say where what DLPack describes lies, but for its end; refuse odd addresses."""
-    data, shift = first_byte(code, found), code.word(record, layout.R_SHIFT)
-    odd = code.sub(code.shl(1, shift), 1)
-    code.refuse_if(code.is_(code.and_(data, odd), "!=", 0))
-    code.put(seen, S_DATA, data)
-    code.put(seen, S_SHAPE, code.word(code.at(found, DL_SHAPE), 0))
-    code.put(seen, S_STRIDES, code.word(code.at(found, _DL_STRIDES), 0))
-    code.put(seen, S_SHIFT, shift)
+    data, shift = first_byte(found), record[layout.R_SHIFT]
+    odd = (code.word(1) << shift) - 1
+    code.refuse_if((data & odd) != 0)
+    seen[S_DATA] = data
+    seen[S_SHAPE] = found[DL_SHAPE // 8]
+    seen[S_STRIDES] = found[_DL_STRIDES // 8]
+    seen[S_SHIFT] = shift
 
 
-def describe(code: EntryCode, process: Value, obj: Value, found: Value) -> Value:
+def describe(code: EntryCode, obj: Word, found: Word) -> Word:
     """Put down where a tensor lies; whether that failed."""
-    function = code.word(process, words.P_DESCRIBE)
-    status = code.call_at(function, I32, [obj, found])
-    failed = code.icmp_signed("!=", status, 0)
-    with code.if_then(failed):
-        code.call_c("PyErr_Clear", VOID, [])
+    status = code.call_at(code.process[words.P_DESCRIBE], I32, obj, found)
+    failed = status != 0
+    with code.when(failed):
+        code.forget_error()
     return failed
 
 
-def first_byte(code: EntryCode, found: Value) -> Value:
+def first_byte(found: Word) -> Word:
     """The address of the elements of a tensor that was described."""
-    offset = code.word(code.at(found, DL_OFFSET), 0)
-    return code.add(code.word(code.at(found, _DL_DATA), 0), offset)
+    return found[_DL_DATA // 8] + found[DL_OFFSET // 8]
 
 
-def note_written(code: EntryCode, process: Value, given: Sequence[Value]) -> None:
+def note_written(code: EntryCode, objects: Word, count: Word, records: Word) -> None:
     """Tell autograd that the elements of tensors have changed.
 
     Args:
         code: the entry, behind the kernel.
-        process: what all kernels share.
-        given: the objects of the call without the grid, how many there are, and their
-            records.
+        objects: those of the call without the grid, ``count`` of them.
+        records: theirs.
     """
-    objects, count, records = given
-    has_torch = code.is_(code.word(process, words.P_TENSOR), "!=", 0)
-    count = code.select(has_torch, count, 0)
-    with code.counted_loop(count, name="written") as loop:
-        record = code.element(records, loop.index, layout.RECORD)
-        is_array = code.is_(code.word(record, layout.R_KIND), "==", layout.ARRAY)
-        stored = code.is_(code.word(record, layout.R_STORED), "==", 1)
-        obj = code.pointer(objects, loop.index)
-        changed = code.and_(is_array, stored)
-        with code.if_then(code.and_(changed, is_tensor(code, process, obj))):
-            _count_version(code, process, obj)
+    has_torch = code.process[words.P_TENSOR] != 0
+    with code.loop(code.choose(has_torch, count, 0)) as loop:
+        record = records.record(loop.index, layout.RECORD)
+        is_array = record[layout.R_KIND] == layout.ARRAY
+        changed = is_array & (record[layout.R_STORED] == 1)
+        obj = objects.pointer(loop.index)
+        with code.when(changed & is_tensor(code, obj)):
+            _count_version(code, obj)
 
 
-def _count_version(code: EntryCode, process: Value, obj: Value) -> None:
+def _count_version(code: EntryCode, obj: Word) -> None:
     """Add 1 where torch counts changes; tensors for inference have no counter."""
-    implementation = _field(code, process, obj, words.P_IMPLEMENTATION)
-    counter = _field(code, process, implementation, words.P_VERSION)
-    with code.if_then(code.not_(code.is_null(counter))):
-        place = code.at(counter, words.COUNT_AT)
-        code.atomic_rmw("add", place, const(I32, 1), "seq_cst")
+    implementation = _field(code, obj, words.P_IMPLEMENTATION)
+    counter = _field(code, implementation, words.P_VERSION)
+    with code.when(counter != 0):
+        place, one = counter.at(words.COUNT_AT), code.word(1, I32)
+        code.builder.atomic_rmw("add", place.value, one.value, "seq_cst")
 
 
-def refuse_modes(code: EntryCode, process: Value) -> None:
+def refuse_modes(code: EntryCode) -> None:
     """Leave if a mode, a transform or autocast is on, which must see each function."""
-    modes = code.call_at(code.word(process, words.P_MODES), I64, [])
-    code.refuse_if(code.is_(modes, "!=", 0))
+    process = code.process
+    code.refuse_if(code.call_at(process[words.P_MODES], I64) != 0)
     for function, key, usual in (
         (words.P_HAS_KEY, words.P_TRANSFORM, 0),
         (words.P_LACKS_KEY, words.P_AUTOCAST, 1),
     ):
-        number = code.trunc(code.word(process, key), I32)
-        found = code.call_at(code.word(process, function), I8, [number])
-        code.refuse_if(code.icmp_signed("!=", found, usual))
+        found = code.call_at(process[function], I8, process[key].sized(I32))
+        code.refuse_if(found != usual)
 
 
-def is_tensor(code: EntryCode, process: Value, obj: Value) -> Value:
+def is_tensor(code: EntryCode, obj: Word) -> Word:
     """Whether its class is torch's own; derived ones may say other things."""
-    kind = code.word(code.at(obj, layout.OB_TYPE), 0)
+    kind = obj[layout.OB_TYPE // 8]
     tensor, parameter = (
-        code.is_(kind, "==", code.word(process, word))
-        for word in (words.P_TENSOR, words.P_PARAMETER)
+        kind == code.process[word] for word in (words.P_TENSOR, words.P_PARAMETER)
     )
-    return code.or_(tensor, parameter)
+    return tensor | parameter
 
 
-def _check_derivatives(code: EntryCode, process: Value, obj: Value) -> None:
+def _check_derivatives(code: EntryCode, obj: Word) -> None:
     """Refuse it if it is differentiated forwards; note it if it is backwards."""
-    name = code.pointer(process, words.P_REQUIRES_GRAD)
-    needs = checked(code, code.call_c("PyObject_GetAttr", PTR, [obj, name]))
-    with code.if_then(code.not_(_is(code, process, needs, layout.P_FALSE))):
-        enabled = code.pointer(process, words.P_GRAD_ENABLED)
-        answer = checked(code, code.call_c("PyObject_CallNoArgs", PTR, [enabled]))
-        off = _is(code, process, answer, layout.P_FALSE)
-        with code.if_then(code.not_(off)):
-            code.put(process, words.P_RECORDS, words.ONE_RECORDED)
-    where = code.pointer(process, words.P_FORWARD)
-    name = code.pointer(process, words.P_LEVEL)
-    level = code.call_c("PyDict_GetItemWithError", PTR, [where, name])
-    none = code.word(process, words.P_NO_LEVEL)
-    code.refuse_if(code.is_(code.ptrtoint(level, I64), "!=", none))
+    process = code.process
+    name = process.pointer(words.P_REQUIRES_GRAD)
+    needs = code.checked(code.call_c("PyObject_GetAttr", PTR, obj, name))
+    with code.when(~_is(code, needs, layout.P_FALSE)):
+        enabled = process.pointer(words.P_GRAD_ENABLED)
+        answer = code.checked(code.call_c("PyObject_CallNoArgs", PTR, enabled))
+        with code.when(~_is(code, answer, layout.P_FALSE)):
+            process[words.P_RECORDS] = words.ONE_RECORDED
+    forward, name = (process.pointer(w) for w in (words.P_FORWARD, words.P_LEVEL))
+    level = code.call_c("PyDict_GetItemWithError", PTR, forward, name)
+    code.refuse_if(level != process[words.P_NO_LEVEL])
 
 
-def _field(code: EntryCode, process: Value, obj: Value, place: int) -> Value:
+def _field(code: EntryCode, obj: Word, place: int) -> Word:
     """A word of an object of torch, which is at so many words as the process says."""
-    return code.pointer(obj, code.word(process, place))
+    return obj.pointer(code.process[place])
 
 
-def checked(code: EntryCode, answer: Value) -> Value:
-    """Refuse after an exception."""
-    with code.if_then(code.is_null(answer)):
-        code.call_c("PyErr_Clear", VOID, [])
-        code.ret(1)
-    return answer
-
-
-def _is(code: EntryCode, process: Value, answer: Value, wanted: int) -> Value:
+def _is(code: EntryCode, answer: Word, wanted: int) -> Word:
     """Whether an answer is an object of the process; releases it."""
-    address = code.ptrtoint(answer, I64)
     code.release(answer)
-    return code.is_(address, "==", code.word(process, wanted))
+    return answer == code.process[wanted]

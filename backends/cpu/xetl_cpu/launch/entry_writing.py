@@ -5,22 +5,138 @@ At the end, how the entry runs a kernel: threads, memory, and whose lock is held
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import field
 from typing import Any, NamedTuple
 
 from xetl.codegen.types import declare
+from xetl.records import record
 from xetl_cpu.launch import fastcall as layout
-from xetl_cpu.launch.slots import (
-    GRID,
-    PACKED,
-    POOL,
-    THREADS,
-    WORKSPACE,
-    WORKSPACE_BYTES,
-)
-from xetl_cpu.llvm import I1, I8, I32, I64, PTR, VOID, Builder, as_word, const, ir
+from xetl_cpu.launch import slots as slot
+from xetl_cpu.llvm import I1, I8, I32, I64, PTR, VOID, Builder, Type, Value, as_word, ir
 
-Value = Any
+
+def _operator(name: str) -> Callable[[Word, Word | int], Word]:
+    """An operator that writes one of LLVM's instructions."""
+
+    def write(self: Word, other: Word | int) -> Word:
+        instruction = getattr(self.code.builder, name)
+        return Word(self.code, instruction(self.value, bare(other)))
+
+    return write
+
+
+def _comparison(sign: str) -> Callable[[Word, Any], Word]:
+    """The same of two numbers or addresses."""
+
+    def write(self: Word, other: Any) -> Word:
+        right = other.number if isinstance(other, Word) else other
+        compare = self.code.builder.icmp_signed
+        return Word(self.code, compare(sign, self.number.value, bare(right)))
+
+    return write
+
+
+class Word:
+    """A number or an address in a function; operators on it write instructions.
+
+    Numbers have a sign.  Of an address, ``w[i]`` is the i-th word of 64 bits there.
+    """
+
+    __slots__ = ("code", "value")
+
+    def __init__(self, code: EntryCode, value: Value) -> None:
+        self.code, self.value = code, value
+
+    __add__ = _operator("add")
+    __sub__ = _operator("sub")
+    __mul__ = _operator("mul")
+    __floordiv__ = _operator("sdiv")
+    __mod__ = _operator("srem")
+    __lshift__ = _operator("shl")
+    __rshift__ = _operator("ashr")
+    __and__ = _operator("and_")
+    __or__ = _operator("or_")
+
+    __lt__ = _comparison("<")
+    __le__ = _comparison("<=")
+    __gt__ = _comparison(">")
+    __ge__ = _comparison(">=")
+
+    def __eq__(self, other: object) -> Word:  # type: ignore[override]  # an instruction
+        return _comparison("==")(self, other)
+
+    def __ne__(self, other: object) -> Word:  # type: ignore[override]  # an instruction
+        return _comparison("!=")(self, other)
+
+    def __invert__(self) -> Word:
+        return Word(self.code, self.code.builder.not_(self.value))
+
+    @property
+    def number(self) -> Word:
+        """An address as a number."""
+        if self.value.type != PTR:
+            return self
+        return Word(self.code, self.code.builder.ptrtoint(self.value, I64))
+
+    def exceeds(self, other: Word | int) -> Word:
+        """Whether it is larger, both as numbers without sign: negative ones are."""
+        write = self.code.builder.icmp_unsigned
+        return Word(self.code, write(">", self.value, bare(other)))
+
+    def sized(self, type_: Type) -> Word:
+        """The number in another size."""
+        builder = self.code.builder
+        wider = builder.zext if self.value.type == I1 else builder.sext
+        write = wider if type_ == I64 else builder.trunc
+        return Word(self.code, write(self.value, type_))
+
+    def at(self, offset: Word | int) -> Word:
+        """The address so many bytes further."""
+        builder = self.code.builder
+        return Word(self.code, builder.gep(self.value, [bare(offset)], source_etype=I8))
+
+    def record(self, index: Word, words: int) -> Word:
+        """The address of the record of so many words with this number."""
+        return self.at(index * (8 * words))
+
+    def __getitem__(self, index: Word | int) -> Word:
+        return self._loaded(index, I64)
+
+    def pointer(self, index: Word | int) -> Word:
+        """A word as an address."""
+        return self._loaded(index, PTR)
+
+    def _loaded(self, index: Word | int, type_: Type) -> Word:
+        builder = self.code.builder
+        place = builder.word_at(self.value, bare(index))
+        return Word(self.code, builder.load(place, typ=type_, align=8))
+
+    def half(self, offset: int) -> Word:
+        """The 32 bits at so many bytes from an address."""
+        place = self.at(offset).value
+        return Word(self.code, self.code.builder.load(place, typ=I32, align=4))
+
+    def __setitem__(self, index: Word | int, value: Word | int) -> None:
+        builder = self.code.builder
+        place = builder.word_at(self.value, bare(index))
+        builder.store(as_word(bare(value)), place, 8)
+
+
+def bare(word: Word | int) -> Any:
+    """The value of a word; a number stays one."""
+    return word if isinstance(word, int) else word.value
+
+
+@record()
+class EntryLoop:
+    """A loop: its number, and the words it carries, of this trip and of the next."""
+
+    index: Word
+    values: list[Word]
+    next: list[Word] = field(default_factory=list[Word])
+    results: list[Word] = field(default_factory=list[Word])
 
 
 class EntryParts(NamedTuple):
@@ -37,99 +153,127 @@ class EntryParts(NamedTuple):
     call: Any
 
 
-class EntryCode(Builder):
-    """A function being written: words of memory, and one way out for refusals."""
+class EntryCode:
+    """A function being written, which has one way out for refusals."""
+
+    process: Word
+    """The words that all kernels share, once the function has said where they are."""
 
     def __init__(
         self, module: Any, name: str, result: Any, params: Sequence[Any]
     ) -> None:
         kind = ir.FunctionType(result, list(params))
-        function = ir.Function(module, kind, name)
-        self.args = function.args
-        super().__init__(function.append_basic_block("entry"))
-        self.refused = function.append_basic_block("refused")
+        self.function = ir.Function(module, kind, name)
+        self.builder = Builder(self.function.append_basic_block("entry"))
+        self.args = [Word(self, each) for each in self.function.args]
+        self.refused = self.function.append_basic_block("refused")
 
-    def at(self, pointer: Value, offset: int | Value) -> Value:
-        """``pointer`` moved by bytes."""
-        return self.gep(pointer, [offset], source_etype=I8)
+    def word(self, number: int, type_: Type = I64) -> Word:
+        """A number; 0 as an address is one to nothing."""
+        made = None if type_ == PTR else number
+        return Word(self, ir.Constant(type_, made))
 
-    def word(self, pointer: Value, index: int | Value) -> Value:
-        """The 64-bit word at ``pointer[index]``."""
-        return self.load(self.word_at(pointer, index), typ=I64, align=8)
+    def room(self, count: Word) -> Word:
+        """Memory of the function for so many words."""
+        place = self.builder.alloca(I64, size=count.value)
+        place.type = PTR  # llvmlite still says which words
+        return Word(self, place)
 
-    def pointer(self, pointer: Value, index: int | Value) -> Value:
-        """The word at ``pointer[index]``, as a pointer."""
-        return self.load(self.word_at(pointer, index), typ=PTR, align=8)
+    def kept(self, count: int) -> Word:
+        """The same, which a function has once wherever it is asked for."""
+        return Word(self, self.builder.stack_words(count))
 
-    def put(self, pointer: Value, index: int | Value, value: Value | int) -> None:
-        """Store a word at ``pointer[index]``."""
-        self.store(as_word(value), self.word_at(pointer, index), 8)
+    def choose(self, condition: Word, one: Word | int, other: Word | int) -> Word:
+        """One word or another."""
+        pair = bare(one), bare(other)
+        return Word(self, self.builder.select(condition.value, *pair))
 
-    def is_(self, left: Value, predicate: str, right: Value | int) -> Value:
-        """Compare two signed words."""
-        return self.icmp_signed(predicate, left, right)
+    def when(self, condition: Word) -> AbstractContextManager[Any]:
+        """What is written inside is done if a condition holds."""
+        return self.builder.if_then(condition.value)
 
-    def refuse_if(self, condition: Value) -> None:
+    def when_else(self, condition: Word) -> AbstractContextManager[Any]:
+        """The two sides of a branch."""
+        return self.builder.if_else(condition.value)
+
+    @contextmanager
+    def loop(self, count: Word, *carried: Word) -> Generator[EntryLoop]:
+        """So many trips, which carry words."""
+        values = [each.value for each in carried]
+        with self.builder.counted_loop(count.value, carried=values) as inner:
+            words = [Word(self, each) for each in inner.values]
+            loop = EntryLoop(Word(self, inner.index), words)
+            yield loop
+            inner.next = [each.value for each in loop.next]
+        loop.results = [Word(self, each) for each in inner.results]
+
+    def refuse_if(self, condition: Word) -> None:
         """Leave through the block ``refused``."""
-        onward = self.append_basic_block("onward")
-        self.cbranch(condition, self.refused, onward)
-        self.position_at_end(onward)
+        onward = self.builder.append_basic_block("onward")
+        self.builder.cbranch(condition.value, self.refused, onward)
+        self.builder.position_at_end(onward)
 
-    def refuse_unless(self, condition: Value) -> None:
-        """Leave unless ``condition`` holds."""
-        self.refuse_if(self.not_(condition))
-
-    def require(self, function: Any, args: Sequence[Value]) -> None:
+    def require(self, function: Any, *args: Word | int) -> None:
         """Leave through the block ``refused`` if a function of the module gives 1."""
-        wrong = self.call(function, args)
-        self.refuse_if(self.is_(wrong, "!=", 0))
+        self.refuse_if(self.call(function, *args) != 0)
 
-    def call_c(self, name: str, result: Any, args: Sequence[Value]) -> Value:
+    def call(self, function: Any, *args: Word | int) -> Word:
+        """Call a function of the module."""
+        return Word(self, self.builder.call(function, [as_word(bare(a)) for a in args]))
+
+    def call_c(self, name: str, result: Type, *args: Word) -> Word:
         """Call a function of C, or of CPython, which loading looks up by its name."""
-        params = [arg.type for arg in args]
-        return self.call(declare(self.module, name, result, params), args)
+        types = [each.value.type for each in args]
+        return self.call(declare(self.function.module, name, result, types), *args)
 
-    def call_at(self, address: Value, result: Any, args: Sequence[Value]) -> Value:
+    def call_at(self, address: Word, result: Type, *args: Word) -> Word:
         """Call a C function by its address."""
-        kind = ir.FunctionType(result, [arg.type for arg in args])
-        function = self.inttoptr(address, kind.as_pointer())
-        return self.call(function, args)
+        kind = ir.FunctionType(result, [each.value.type for each in args])
+        place = self.builder.inttoptr(address.value, kind.as_pointer())
+        return self.call(place, *args)
 
-    def element(self, base: Value, index: Value, words: int) -> Value:
-        """The record of so many words at ``base[index]``."""
-        return self.at(base, self.mul(index, 8 * words))
+    def checked(self, answer: Word) -> Word:
+        """Refuse after an exception."""
+        with self.when(answer == 0):
+            self.forget_error()
+            self.builder.ret(1)
+        return answer
 
-    def is_null(self, pointer: Value) -> Value:
-        """Whether a pointer is one to nothing."""
-        return self.is_(self.ptrtoint(pointer, I64), "==", 0)
+    def forget_error(self) -> None:
+        """An exception is not to be raised."""
+        self.call_c("PyErr_Clear", VOID)
 
-    def take(self, obj: Value) -> None:
+    def take(self, obj: Word) -> None:
         """Make one reference more."""
-        self.call_c("Py_IncRef", VOID, [obj])
+        self.call_c("Py_IncRef", VOID, obj)
 
-    def release(self, obj: Value) -> None:
+    def release(self, obj: Word) -> None:
         """Give up a reference."""
-        self.call_c("Py_DecRef", VOID, [obj])
+        self.call_c("Py_DecRef", VOID, obj)
 
-    def give(self, obj: Value) -> None:
+    def give(self, obj: Word) -> None:
         """Return a new reference."""
         self.take(obj)
         self.ret(obj)
 
-    def finish(self, *, is_internal: bool = True) -> Any:
-        """End with 0, refusals with 1."""
-        self.ret(0)
-        self.position_at_end(self.refused)
-        self.ret(1)
+    def ret(self, value: Word | int) -> None:
+        """Return a value."""
+        self.builder.ret(bare(value))
+
+    def finish(self, refused: Word | int = 1, *, is_internal: bool = True) -> Any:
+        """End what has not returned with 0, and refusals."""
+        if not self.builder.block.is_terminated:
+            self.ret(0)
+        self.builder.position_at_end(self.refused)
+        self.ret(refused)
         if is_internal:
             self.function.linkage = "internal"
         return self.function
 
 
-def call_entry(code: EntryCode, table: Value, objects: Value, count: Value) -> Value:
-    """Call what a table says: 0, 1 for a refusal, or the address of a new reference."""
-    run = code.word(table, layout.T_RUN)
-    return code.call_at(run, I64, [table, objects, count])
+def call_entry(code: EntryCode, table: Word, objects: Word, count: Word) -> Word:
+    """Call what a table says: 0, 1 for a refusal, or a new reference."""
+    return code.call_at(table[layout.T_RUN], PTR, table, objects, count)
 
 
 def emit_call(module: Any) -> Any:
@@ -140,95 +284,76 @@ def emit_call(module: Any) -> Any:
     """
     code = EntryCode(module, "call", I64, [I64, PTR, PTR, I64])
     kernel, process, slots, short = code.args
-    limit = code.word(process, layout.P_LIMIT)
-    code.refuse_if(code.is_(limit, "==", 0))
-    is_long = code.not_(_is_short(code, slots, short))
-    team = _new_word(code, 1)
-    with code.if_then(is_long):
-        code.store(_threads(code, process, limit), team, 8)
-    threads = code.load(team, typ=I64, align=8)
-    serial = code.is_(threads, "<=", 1)
-    pool = code.word(process, layout.P_POOL)
-    code.put(slots, POOL, code.select(serial, 0, pool))
-    code.put(slots, THREADS, threads)
-    code.put(slots, WORKSPACE, 0)
-    code.put(slots, WORKSPACE_BYTES, 0)
-    key = code.trunc(code.word(process, layout.P_KEY), I32)
-    pair = code.call_c("pthread_getspecific", PTR, [key])
-    has_workspace = code.is_(code.ptrtoint(pair, I64), "!=", 0)
-    with code.if_then(has_workspace):
-        code.put(slots, WORKSPACE, code.word(pair, 0))
-        code.put(slots, WORKSPACE_BYTES, code.word(pair, 1))
-        own = code.word(slots, PACKED)
-        is_none = code.is_(own, "==", 0)
-        code.put(slots, PACKED, code.select(is_none, code.word(pair, 2), own))
-    result = _new_word(code, 0)
-    with code.if_else(is_long) as (unlocked, locked):
+    limit = process[layout.P_LIMIT]
+    code.refuse_if(limit == 0)
+    is_long = ~_is_short(code, slots, short)
+    team = code.kept(1)
+    team[0] = 1
+    with code.when(is_long):
+        team[0] = _threads(code, process, limit)
+    threads = team[0]
+    slots[slot.POOL] = code.choose(threads <= 1, 0, process[layout.P_POOL])
+    slots[slot.THREADS] = threads
+    slots[slot.WORKSPACE] = 0
+    slots[slot.WORKSPACE_BYTES] = 0
+    key = process[layout.P_KEY].sized(I32)
+    pair = code.call_c("pthread_getspecific", PTR, key)
+    with code.when(pair != 0):
+        slots[slot.WORKSPACE] = pair[0]
+        slots[slot.WORKSPACE_BYTES] = pair[1]
+        own = slots[slot.PACKED]
+        slots[slot.PACKED] = code.choose(own == 0, pair[2], own)
+    result = code.kept(1)
+    with code.when_else(is_long) as (unlocked, locked):
         with unlocked:
-            _count(code, process, 1)
-            state = code.call_at(code.word(process, layout.P_SAVE_THREAD), PTR, [])
-            code.store(code.call_at(kernel, I64, [slots]), result, 8)
-            code.call_at(code.word(process, layout.P_RESTORE_THREAD), VOID, [state])
-            _count(code, process, -1)
+            _count(process, 1)
+            state = code.call_at(process[layout.P_SAVE_THREAD], PTR)
+            result[0] = code.call_at(kernel, I64, slots)
+            code.call_at(process[layout.P_RESTORE_THREAD], VOID, state)
+            _count(process, -1)
         with locked:
-            code.store(code.call_at(kernel, I64, [slots]), result, 8)
-    code.refuse_if(code.is_(code.load(result, typ=I64, align=8), "!=", 0))
+            result[0] = code.call_at(kernel, I64, slots)
+    code.refuse_if(result[0] != 0)
     return code.finish()
 
 
-def _is_short(code: EntryCode, slots: Value, short: Value) -> Value:
+def _is_short(code: EntryCode, slots: Word, short: Word) -> Word:
     """Whether there are no more programs than that; it is far less than a word."""
-    found, programs = const(I1, 1), const(I64, 1)
+    found, programs = code.word(0, I1), code.word(1)
     for axis in range(3):
-        size = code.word(slots, GRID + axis)
-        programs = code.mul(programs, size)
-        for count in (size, programs):
-            few = code.icmp_unsigned("<=", count, short)
-            found = code.and_(found, few)
-    return found
+        size = slots[slot.GRID + axis]
+        programs = programs * size
+        found = found | size.exceeds(short) | programs.exceeds(short)
+    return ~found
 
 
-def _new_word(code: EntryCode, value: int) -> Value:
-    """Where a word can be kept."""
-    with code.goto_entry_block():
-        place = code.alloca(I64)
-    code.store(const(I64, value), place, 8)
-    return place
-
-
-def _count(code: EntryCode, process: Value, step: int) -> None:
+def _count(process: Word, step: int) -> None:
     """One launch more or less: Python's lock is held, so nobody else counts."""
-    launches = code.pointer(process, layout.P_FAST_LAUNCHES)
-    code.put(launches, 0, code.add(code.word(launches, 0), step))
+    launches = process.pointer(layout.P_FAST_LAUNCHES)
+    launches[0] = launches[0] + step
 
 
-def _threads(code: EntryCode, process: Value, limit: Value) -> Value:
+def _threads(code: EntryCode, process: Word, limit: Word) -> Word:
     """As `launch.threads.ThreadLayer.team`: what may be used, and what is free."""
-    result = _new_word(code, 0)
-    code.store(limit, result, 8)
-    asked = code.word(process, layout.P_ASKED)
-    with code.if_then(code.is_(asked, "!=", 0)):
-        _lower(code, result, code.sext(code.call_at(asked, I32, []), I64))
-    openmp = code.word(process, layout.P_OPENMP)
-    with code.if_then(code.is_(openmp, "!=", 0)):
-        set_ = code.sext(code.call_at(openmp, I32, []), I64)
-        usual = code.is_(set_, "==", code.word(process, layout.P_USUAL))
-        is_set = code.not_(code.or_(usual, code.is_(set_, "==", limit)))
-        with code.if_then(is_set):
+    result = code.kept(1)
+    result[0] = limit
+    asked = process[layout.P_ASKED]
+    with code.when(asked != 0):
+        _lower(code, result, code.call_at(asked, I32).sized(I64))
+    openmp = process[layout.P_OPENMP]
+    with code.when(openmp != 0):
+        set_ = code.call_at(openmp, I32).sized(I64)
+        with code.when(~((set_ == process[layout.P_USUAL]) | (set_ == limit))):
             _lower(code, result, set_)
-    slow = code.word(code.pointer(process, layout.P_SLOW_LAUNCHES), 0)
-    launches = code.pointer(process, layout.P_FAST_LAUNCHES)
-    others = code.add(slow, code.word(launches, 0))
-    with code.if_then(code.is_(others, ">", 0)):
-        teams = code.add(others, 1)
-        share = code.sdiv(code.load(result, typ=I64, align=8), teams)
-        none = code.is_(share, "<", 1)
-        code.store(code.select(none, 1, share), result, 8)
-    return code.load(result, typ=I64, align=8)
+    slow = process.pointer(layout.P_SLOW_LAUNCHES)[0]
+    others = slow + process.pointer(layout.P_FAST_LAUNCHES)[0]
+    with code.when(others > 0):
+        share = result[0] // (others + 1)
+        result[0] = code.choose(share < 1, 1, share)
+    return result[0]
 
 
-def _lower(code: EntryCode, place: Value, limit: Value) -> None:
+def _lower(code: EntryCode, place: Word, limit: Word) -> None:
     """Make the number at ``place`` no larger than ``limit``, if that is positive."""
-    count = code.load(place, typ=I64, align=8)
-    fewer = code.and_(code.is_(limit, ">", 0), code.is_(limit, "<", count))
-    code.store(code.select(fewer, limit, count), place, 8)
+    count = place[0]
+    place[0] = code.choose((limit > 0) & (limit < count), limit, count)
