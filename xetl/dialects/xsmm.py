@@ -131,9 +131,7 @@ class BrgemmOp(XetlOp, name="xsmm.brgemm", traits=READS_AND_WRITES):
     """C += the sum of ``batch`` products, A and B moving by the dispatched strides."""
 
     kernel = operand_def(i64)
-    a = operand_def(MemRefType)
-    b = operand_def(MemRefType)
-    c = operand_def(MemRefType)
+    a = b = c = operand_def(MemRefType)
     batch = operand_def(i64)
     data_type = prop_def(StringAttr)
     assembly_format = (

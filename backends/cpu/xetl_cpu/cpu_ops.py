@@ -16,8 +16,7 @@ class ViewAddressOp(XetlOp, name="cpu.view_address"):
     """A memref at an integer address; sizes and strides in elements."""
 
     address = irdl.operand_def(Attribute)
-    sizes = irdl.var_operand_def(builtin.IndexType)
-    strides = irdl.var_operand_def(builtin.IndexType)
+    sizes = strides = irdl.var_operand_def(builtin.IndexType)
     result = irdl.result_def(builtin.MemRefType)
 
 
@@ -35,8 +34,7 @@ class HiddenOp(XetlOp, name="cpu.hidden", traits=[Pure()]):
 class CompareAndSwapOp(XetlOp, name="cpu.compare_and_swap", traits=READS_AND_WRITES):
     """Write ``value`` where memory has the bits of ``expected``; gives the old one."""
 
-    expected = irdl.operand_def()
-    value = irdl.operand_def()
+    expected = value = irdl.operand_def()
     memref = irdl.operand_def(builtin.MemRefType)
     indices = irdl.var_operand_def(builtin.IndexType)
     result = irdl.result_def(like("value"))
@@ -53,17 +51,14 @@ class PackedMemoryOp(XetlOp, name="cpu.packed_memory"):
     depend on.
     """
 
-    count = irdl.operand_def(builtin.IndexType)
-    own_count = irdl.operand_def(builtin.IndexType)
+    count = own_count = irdl.operand_def(builtin.IndexType)
     source = irdl.operand_def(builtin.MemRefType)
     is_wanted = irdl.operand_def(builtin.i1)
     facts = irdl.var_operand_def(builtin.IndexType)
     argument = irdl.prop_def(builtin.IntegerAttr[builtin.I64])
     layout = irdl.prop_def(builtin.DenseArrayBase)
     memory = irdl.result_def(builtin.MemRefType)
-    is_missing = irdl.result_def(builtin.i1)
-    is_there = irdl.result_def(builtin.i1)
-    is_own = irdl.result_def(builtin.i1)
+    is_missing = is_there = is_own = irdl.result_def(builtin.i1)
 
 
 class ConstantMemoryOp(XetlOp, name="cpu.constant_memory", traits=[Pure()]):
@@ -136,8 +131,7 @@ class ThreadTilesOp(XetlOp, name="cpu.thread_tiles"):
     `microkernels.amx`), or, with ``library``, of the one that is called.
     """
 
-    setup = irdl.operand_def(builtin.i64)
-    reset = irdl.operand_def(builtin.i64)
+    setup = reset = irdl.operand_def(builtin.i64)
     library = irdl.opt_prop_def(builtin.UnitAttr)
 
 

@@ -177,22 +177,14 @@ class BrgemmTileOp(XetlOp, name="xsmm.brgemm.tile"):
     register tile and ``kc`` of k at a time; both are absent before ``plan-gemm``.
     """
 
-    a = irdl.operand_def(_OPERAND)
-    b = irdl.operand_def(_OPERAND)
+    a = b = irdl.operand_def(_OPERAND)
     acc = irdl.opt_operand_def(VectorType)
-    count = irdl.opt_operand_def(IndexType)
-    rows = irdl.opt_operand_def(IndexType)
-    cols = irdl.opt_operand_def(IndexType)
+    count = rows = cols = irdl.opt_operand_def(IndexType)
     packed = irdl.opt_operand_def(MemRefType)
-    packed_panel = irdl.opt_operand_def(IndexType)
-    panel_stride = irdl.opt_operand_def(IndexType)
-    packed_k = irdl.opt_operand_def(IndexType)
+    packed_panel = panel_stride = packed_k = irdl.opt_operand_def(IndexType)
     is_packed = irdl.opt_operand_def(i1)
     kernel = irdl.opt_operand_def(i64)
-    trans_a = irdl.opt_prop_def(UnitAttr)
-    trans_b = irdl.opt_prop_def(UnitAttr)
-    a_unsigned = irdl.opt_prop_def(UnitAttr)
-    b_unsigned = irdl.opt_prop_def(UnitAttr)
+    trans_a = trans_b = a_unsigned = b_unsigned = irdl.opt_prop_def(UnitAttr)
     plan = irdl.opt_prop_def(PlanAttr)
     result = irdl.result_def(VectorType)
     assembly_format = (
@@ -287,15 +279,9 @@ class PackOp(BlockOp, name="xsmm.pack"):
     """
 
     source = irdl.operand_def(MemRefType)
-    row = irdl.operand_def(IndexType)
-    col = irdl.operand_def(IndexType)
-    rows_valid = irdl.operand_def(IndexType)
-    cols_valid = irdl.operand_def(IndexType)
-    rows = irdl.operand_def(IndexType)
-    cols = irdl.operand_def(IndexType)
+    row = col = rows_valid = cols_valid = rows = cols = irdl.operand_def(IndexType)
     dest = irdl.operand_def(MemRefType)
-    offset = irdl.operand_def(IndexType)
-    stride = irdl.operand_def(IndexType)
+    offset = stride = irdl.operand_def(IndexType)
     operand = irdl.prop_def(StringAttr)
 
     @property
@@ -356,24 +342,16 @@ class BlockGemmOp(BlockOp, name="xsmm.block_gemm"):
     """
 
     a = irdl.operand_def(MemRefType)
-    m0 = irdl.operand_def(IndexType)
-    k0 = irdl.operand_def(IndexType)
-    rows = irdl.operand_def(IndexType)
-    k = irdl.operand_def(IndexType)
+    m0 = k0 = rows = k = irdl.operand_def(IndexType)
     b = irdl.operand_def(MemRefType)
-    b_offset = irdl.operand_def(IndexType)
-    panel_stride = irdl.operand_def(IndexType)
-    panels = irdl.operand_def(IndexType)
+    b_offset = panel_stride = panels = irdl.operand_def(IndexType)
     c = irdl.operand_def(MemRefType)
     accumulate = irdl.opt_operand_def(i1)
     out = irdl.opt_operand_def(MemRefType)
-    out_row = irdl.opt_operand_def(IndexType)
-    out_col = irdl.opt_operand_def(IndexType)
-    cols = irdl.opt_operand_def(IndexType)
+    out_row = out_col = cols = irdl.opt_operand_def(IndexType)
     is_wanted = irdl.opt_operand_def(i1)
     next_b = irdl.opt_operand_def(MemRefType)
-    next_k = irdl.opt_operand_def(IndexType)
-    next_n = irdl.opt_operand_def(IndexType)
+    next_k = next_n = irdl.opt_operand_def(IndexType)
     is_packing = irdl.opt_operand_def(i1)
 
     def output(self) -> Output | None:
@@ -409,15 +387,9 @@ class SkinnyGemmOp(BlockOp, name="xsmm.skinny_gemm"):
     """
 
     a = irdl.operand_def(MemRefType)
-    m0 = irdl.operand_def(IndexType)
-    k0 = irdl.operand_def(IndexType)
-    rows = irdl.operand_def(IndexType)
-    k = irdl.operand_def(IndexType)
+    m0 = k0 = rows = k = irdl.operand_def(IndexType)
     b = irdl.operand_def(MemRefType)
-    bk0 = irdl.operand_def(IndexType)
-    bn0 = irdl.operand_def(IndexType)
-    n = irdl.operand_def(IndexType)
-    elements = irdl.operand_def(IndexType)
+    bk0 = bn0 = n = elements = irdl.operand_def(IndexType)
     c = irdl.operand_def(MemRefType)
 
 

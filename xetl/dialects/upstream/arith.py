@@ -218,8 +218,7 @@ class ExtendedProductOp(XetlOp, traits=[Pure(), Elementwise()]):
 
     lhs = operand_def()
     rhs = operand_def(like("lhs"))
-    low = result_def(like("lhs"))
-    high = result_def(like("lhs"))
+    low = high = result_def(like("lhs"))
 
     assembly_format = "$lhs `,` $rhs attr-dict `:` type($lhs)"
 
@@ -342,8 +341,7 @@ class CmpfOp(CompareOp, name="arith.cmpf"):
 class SelectOp(XetlOp, name="arith.select", traits=[Pure(), Elementwise()]):
     """``true_value`` where the condition holds, else ``false_value``."""
 
-    condition = operand_def()
-    true_value = operand_def()
+    condition = true_value = operand_def()
     false_value = operand_def(like("true_value"))
     result = result_def(like("true_value"))
 

@@ -37,10 +37,8 @@ class CondBrOp(XetlOp, name="cf.cond_br", traits=[IsTerminator()]):
     """Go to one of two blocks."""
 
     condition = operand_def(i1)
-    true_operands = var_operand_def()
-    false_operands = var_operand_def()
-    true_dest = successor_def()
-    false_dest = successor_def()
+    true_operands = false_operands = var_operand_def()
+    true_dest = false_dest = successor_def()
 
     assembly_format = (
         "$condition `,` $true_dest (`(` $true_operands^ `:` type($true_operands) "

@@ -176,8 +176,7 @@ class FuncOp(
     sym_name = irdl.prop_def(builtin.SymbolNameConstraint())
     function_type = irdl.prop_def(builtin.FunctionType)
     sym_visibility = irdl.opt_prop_def(builtin.StringAttr)
-    arg_attrs = irdl.opt_prop_def(builtin.ArrayAttr)
-    res_attrs = irdl.opt_prop_def(builtin.ArrayAttr)
+    arg_attrs = res_attrs = irdl.opt_prop_def(builtin.ArrayAttr)
     body = irdl.region_def()
 
     def __init__(

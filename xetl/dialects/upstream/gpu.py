@@ -79,11 +79,9 @@ class FuncOp(
 
     sym_name = irdl.prop_def(builtin.SymbolNameConstraint())
     function_type = irdl.prop_def(builtin.FunctionType)
-    arg_attrs = irdl.opt_prop_def(builtin.ArrayAttr)
-    res_attrs = irdl.opt_prop_def(builtin.ArrayAttr)
+    arg_attrs = res_attrs = irdl.opt_prop_def(builtin.ArrayAttr)
     workgroup_attributions = irdl.opt_prop_def(builtin.IntegerAttr)
-    known_block_size = irdl.opt_prop_def(builtin.DenseArrayBase)
-    known_grid_size = irdl.opt_prop_def(builtin.DenseArrayBase)
+    known_block_size = known_grid_size = irdl.opt_prop_def(builtin.DenseArrayBase)
     body = irdl.region_def()
 
     def __init__(

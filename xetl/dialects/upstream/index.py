@@ -19,8 +19,7 @@ PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge"
 class BinaryOp(XetlOp, traits=[Pure()]):
     """``op %a, %b``: two index values."""
 
-    lhs = operand_def(IndexType)
-    rhs = operand_def(IndexType)
+    lhs = rhs = operand_def(IndexType)
     result = result_def(IndexType)
 
     assembly_format = "$lhs `,` $rhs attr-dict"
@@ -85,8 +84,7 @@ class CmpOp(XetlOp, name="index.cmp", traits=[Pure()]):
     """Compare index values."""
 
     pred = prop_def(CmpPredicateAttr)
-    lhs = operand_def(IndexType)
-    rhs = operand_def(IndexType)
+    lhs = rhs = operand_def(IndexType)
     result = result_def(i1)
 
     assembly_format = "$pred `(` $lhs `,` $rhs `)` attr-dict"

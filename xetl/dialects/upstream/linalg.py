@@ -17,9 +17,7 @@ from ..operation import XetlOp, operations_of
 class MatmulOp(XetlOp, name="linalg.matmul"):
     """``c += a @ b``, (m, k) by (k, n)."""
 
-    a = operand_def()
-    b = operand_def()
-    c = operand_def()
+    a = b = c = operand_def()
     result = opt_result_def()
 
     assembly_format = (
@@ -40,8 +38,7 @@ class MatmulOp(XetlOp, name="linalg.matmul"):
 class CopyOp(XetlOp, name="linalg.copy"):
     """All elements of a matrix to another."""
 
-    source = operand_def(MemRefType)
-    to = operand_def(MemRefType)
+    source = to = operand_def(MemRefType)
 
     assembly_format = (
         "attr-dict `ins` `(` $source `:` type($source) `)`"
@@ -72,8 +69,7 @@ class FillOp(XetlOp, name="linalg.fill"):
 class TransposeOp(XetlOp, name="linalg.transpose"):
     """``to[i, j, ...] = source``, dimension i of ``to`` being permutation[i] of it."""
 
-    source = operand_def(MemRefType)
-    to = operand_def(MemRefType)
+    source = to = operand_def(MemRefType)
     permutation = prop_def(DenseArrayBase)
 
     assembly_format = (
@@ -101,11 +97,8 @@ class YieldOp(XetlOp, name="linalg.yield", traits=[IsTerminator()]):
 class GenericOp(XetlOp, name="linalg.generic"):
     """Loops over all elements that three memrefs are indexed by with affine maps."""
 
-    a = operand_def(MemRefType)
-    b = operand_def(MemRefType)
-    c = operand_def(MemRefType)
-    indexing_maps = prop_def(ArrayAttr)
-    iterator_types = prop_def(ArrayAttr)
+    a = b = c = operand_def(MemRefType)
+    indexing_maps = iterator_types = prop_def(ArrayAttr)
     body = region_def("single_block")
 
     assembly_format = (

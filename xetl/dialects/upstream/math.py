@@ -77,8 +77,7 @@ class FmaOp(FloatOp, name="math.fma"):
     """``a * b + c`` with one rounding."""
 
     a = operand_def()
-    b = operand_def(like("a"))
-    c = operand_def(like("a"))
+    b = c = operand_def(like("a"))
     result = result_def(like("a"))
 
     assembly_format = "$a `,` $b `,` $c custom<Flags>($fastmath) attr-dict `:` type($a)"
@@ -88,8 +87,7 @@ class ClampfOp(FloatOp, name="math.clampf"):
     """``value`` between ``min`` and ``max``."""
 
     value = operand_def()
-    min = operand_def(like("value"))
-    max = operand_def(like("value"))
+    min = max = operand_def(like("value"))
     result = result_def(like("value"))
 
     assembly_format = (
@@ -118,8 +116,7 @@ IsfiniteOp = row(FloatTestOp, "math.isfinite", "Whether it is a number and finit
 class FpowiOp(ElementwiseOp, name="math.fpowi"):
     """A float to the power of an integer."""
 
-    lhs = operand_def()
-    rhs = operand_def()
+    lhs = rhs = operand_def()
     result = result_def(like("lhs"))
 
     assembly_format = (
@@ -140,8 +137,7 @@ class SincosOp(XetlOp, name="math.sincos", traits=[Pure(), Elementwise()]):
     """Sine and cosine at once."""
 
     operand = operand_def()
-    sin = result_def(like("operand"))
-    cos = result_def(like("operand"))
+    sin = cos = result_def(like("operand"))
 
     assembly_format = "$operand custom<Ignored>() attr-dict `:` type($operand)"
 

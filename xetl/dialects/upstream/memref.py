@@ -49,8 +49,7 @@ class LoadOp(_IndexedOp, name="memref.load", traits=[traits.MemoryReadEffect()])
 
     memref = operand_def(builtin.MemRefType)
     indices = var_operand_def(builtin.IndexType)
-    nontemporal = opt_prop_def(builtin.IntegerAttr)
-    alignment = opt_prop_def(builtin.IntegerAttr)
+    nontemporal = alignment = opt_prop_def(builtin.IntegerAttr)
     result = result_def(like("memref", element_of))
 
     assembly_format = "$memref custom<Indices>($indices) attr-dict `:` type($memref)"
@@ -62,8 +61,7 @@ class StoreOp(_IndexedOp, name="memref.store", traits=[traits.MemoryWriteEffect(
     value = operand_def(like("memref", element_of))
     memref = operand_def(builtin.MemRefType)
     indices = var_operand_def(builtin.IndexType)
-    nontemporal = opt_prop_def(builtin.IntegerAttr)
-    alignment = opt_prop_def(builtin.IntegerAttr)
+    nontemporal = alignment = opt_prop_def(builtin.IntegerAttr)
 
     assembly_format = (
         "$value `,` $memref custom<Indices>($indices) attr-dict `:` type($memref)"
@@ -92,8 +90,7 @@ class PrefetchOp(_IndexedOp, name="memref.prefetch", traits=READS_AND_WRITES):
 
 
 class _AllocLike(XetlOp, traits=[traits.MemoryAllocEffect()]):
-    dynamic_sizes = var_operand_def(builtin.IndexType)
-    symbol_operands = var_operand_def(builtin.IndexType)
+    dynamic_sizes = symbol_operands = var_operand_def(builtin.IndexType)
     alignment = opt_prop_def(builtin.IntegerAttr)
     result = result_def(builtin.MemRefType)
 
@@ -130,8 +127,7 @@ class DeallocOp(XetlOp, name="memref.dealloc", traits=[traits.MemoryFreeEffect()
 class CopyOp(XetlOp, name="memref.copy", traits=READS_AND_WRITES):
     """Copy all elements; the two must not overlap."""
 
-    source = operand_def(builtin.MemRefType)
-    target = operand_def(builtin.MemRefType)
+    source = target = operand_def(builtin.MemRefType)
 
     assembly_format = (
         "$source `,` $target attr-dict `:` type($source) `to` type($target)"

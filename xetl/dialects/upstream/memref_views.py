@@ -117,9 +117,7 @@ class _StridedView(XetlOp, traits=[Pure()]):
     """Elements from offsets on, as many as sizes say, strides apart."""
 
     source = irdl.operand_def(builtin.MemRefType)
-    offsets = irdl.var_operand_def(builtin.IndexType)
-    sizes = irdl.var_operand_def(builtin.IndexType)
-    strides = irdl.var_operand_def(builtin.IndexType)
+    offsets = sizes = strides = irdl.var_operand_def(builtin.IndexType)
     static_offsets = irdl.prop_def(builtin.DenseArrayBase)
     static_sizes = irdl.prop_def(builtin.DenseArrayBase)
     static_strides = irdl.prop_def(builtin.DenseArrayBase)

@@ -81,9 +81,7 @@ class ForOp(
     The block takes the counter and then the carried values.
     """
 
-    lower_bound = irdl.operand_def()
-    upper_bound = irdl.operand_def()
-    step = irdl.operand_def()
+    lower_bound = upper_bound = step = irdl.operand_def()
     init_args = irdl.var_operand_def()
     body = irdl.region_def("single_block")
     res = irdl.var_result_def(like_all("init_args"))
@@ -201,8 +199,7 @@ class WhileOp(XetlOp, name="scf.while", traits=[RecursiveMemoryEffect()]):
     """
 
     inits = irdl.var_operand_def()
-    before = irdl.region_def("single_block")
-    after = irdl.region_def("single_block")
+    before = after = irdl.region_def("single_block")
     res = irdl.var_result_def()
 
     @classmethod

@@ -183,9 +183,7 @@ class ParallelOp(
 ):
     """A nest of loops whose trips may run in any order or at once."""
 
-    lower_bounds = irdl.var_operand_def(IndexType)
-    upper_bounds = irdl.var_operand_def(IndexType)
-    steps = irdl.var_operand_def(IndexType)
+    lower_bounds = upper_bounds = steps = irdl.var_operand_def(IndexType)
     init_vals = irdl.var_operand_def()
     body = irdl.region_def("single_block")
     res = irdl.var_result_def(like_all("init_vals"))

@@ -139,8 +139,7 @@ class ExtractStridedSliceOp(
 class InsertStridedSliceOp(XetlOp, name="vector.insert_strided_slice", traits=[Pure()]):
     """``dest`` with the elements from ``offsets`` on replaced; all strides are 1."""
 
-    value = irdl.operand_def(builtin.VectorType)
-    dest = irdl.operand_def(builtin.VectorType)
+    value = dest = irdl.operand_def(builtin.VectorType)
     offset_list = irdl.prop_def(builtin.ArrayAttr, prop_name="offsets")
     stride_list = irdl.prop_def(builtin.ArrayAttr, prop_name="strides")
     result = irdl.result_def(like("dest", base=builtin.VectorType))
@@ -184,8 +183,7 @@ def _shuffled(rows: Attribute, mask: Attribute) -> Attribute:
 class ShuffleOp(XetlOp, name="vector.shuffle", traits=[Pure()]):
     """Rows of two vectors in the order of ``mask``; -1 is any value."""
 
-    v1 = irdl.operand_def(builtin.VectorType)
-    v2 = irdl.operand_def(builtin.VectorType)
+    v1 = v2 = irdl.operand_def(builtin.VectorType)
     mask = irdl.prop_def(builtin.DenseArrayBase)
     result = irdl.result_def(like("v1", "mask", _shuffled, base=builtin.VectorType))
 

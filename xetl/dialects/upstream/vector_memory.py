@@ -58,8 +58,7 @@ class LoadOp(_Access, name="vector.load", traits=[MemoryReadEffect()]):
 
     base = irdl.operand_def(builtin.MemRefType)
     indices = irdl.var_operand_def(builtin.IndexType)
-    nontemporal = irdl.opt_prop_def(builtin.IntegerAttr)
-    alignment = irdl.opt_prop_def(builtin.IntegerAttr)
+    nontemporal = alignment = irdl.opt_prop_def(builtin.IntegerAttr)
     result = irdl.result_def(builtin.VectorType)
 
     assembly_format = (
@@ -75,8 +74,7 @@ class StoreOp(_Access, name="vector.store", traits=[MemoryWriteEffect()]):
     value = irdl.operand_def(builtin.VectorType)
     base = irdl.operand_def(builtin.MemRefType)
     indices = irdl.var_operand_def(builtin.IndexType)
-    nontemporal = irdl.opt_prop_def(builtin.IntegerAttr)
-    alignment = irdl.opt_prop_def(builtin.IntegerAttr)
+    nontemporal = alignment = irdl.opt_prop_def(builtin.IntegerAttr)
 
     assembly_format = (
         "$value `,` $base custom<Indices>($indices) attr-dict `:` type($base) `,` "

@@ -109,8 +109,7 @@ class FmaOp(XetlOp, name="vector.fma", traits=[Pure(), Elementwise()]):
     """``lhs * rhs + acc`` with one rounding."""
 
     lhs = irdl.operand_def(VectorType)
-    rhs = irdl.operand_def(like("lhs", base=VectorType))
-    acc = irdl.operand_def(like("lhs", base=VectorType))
+    rhs = acc = irdl.operand_def(like("lhs", base=VectorType))
     result = irdl.result_def(like("lhs", base=VectorType))
 
     assembly_format = "$lhs `,` $rhs `,` $acc attr-dict `:` type($lhs)"
@@ -140,11 +139,9 @@ class ContractOp(XetlOp, name="vector.contract", traits=[Pure()]):
     ``indexing_maps`` says which iterators index lhs, rhs and acc.
     """
 
-    lhs = irdl.operand_def(VectorType)
-    rhs = irdl.operand_def(VectorType)
+    lhs = rhs = irdl.operand_def(VectorType)
     acc = irdl.operand_def()
-    indexing_maps = irdl.prop_def(ArrayAttr)
-    iterator_types = irdl.prop_def(ArrayAttr)
+    indexing_maps = iterator_types = irdl.prop_def(ArrayAttr)
     kind = irdl.prop_def(CombiningKindAttr, default_value=CombiningKindAttr("add"))
     result = irdl.result_def(like("acc"))
 

@@ -59,8 +59,7 @@ class AllocNbarrierOp(_EffectOp, name="xegpu.alloc_nbarrier"):
 class InitNbarrierOp(_EffectOp, name="xegpu.init_nbarrier"):
     """A named barrier for a number of subgroups."""
 
-    nbarrier_id = operand_def()
-    participant_thread_num = operand_def()
+    nbarrier_id = participant_thread_num = operand_def()
     result = result_def(NbarrierType)
 
     assembly_format = (

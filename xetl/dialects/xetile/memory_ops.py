@@ -53,9 +53,7 @@ class InitTileOp(XetlOp, name="xetile.init_tile", traits=[Pure()]):
     """
 
     source = irdl.operand_def()
-    offsets = irdl.var_operand_def(builtin.IndexType)
-    sizes = irdl.var_operand_def(builtin.IndexType)
-    strides = irdl.var_operand_def(builtin.IndexType)
+    offsets = sizes = strides = irdl.var_operand_def(builtin.IndexType)
     indices = irdl.opt_operand_def()
     static_offsets = irdl.prop_def(builtin.DenseArrayBase)
     static_sizes = irdl.prop_def(builtin.DenseArrayBase)
@@ -164,9 +162,7 @@ class TileOp(XetlOp):
 class TileAccess(TileOp):
     """An access, with what it asks of the caches."""
 
-    l1_hint = irdl.opt_prop_def(Attribute)
-    l2_hint = irdl.opt_prop_def(Attribute)
-    l3_hint = irdl.opt_prop_def(Attribute)
+    l1_hint = l2_hint = l3_hint = irdl.opt_prop_def(Attribute)
 
     def verify_hints(self) -> None:
         """Check the hints."""
@@ -338,8 +334,7 @@ class StoreScatterOp(
     Source: RFC, "store_scatter".
     """
 
-    value = irdl.operand_def(builtin.VectorType)
-    mask = irdl.operand_def(builtin.VectorType)
+    value = mask = irdl.operand_def(builtin.VectorType)
     tile = irdl.operand_def(TileType)
 
     assembly_format = STORE

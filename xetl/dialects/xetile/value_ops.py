@@ -75,15 +75,11 @@ class TileMmaOp(XetlOp, name="xetile.tile_mma", traits=[Pure()]):
     Integer operands are signed unless said otherwise.  Source: RFC, "tile_mma".
     """
 
-    a = irdl.operand_def(builtin.VectorType)
-    b = irdl.operand_def(builtin.VectorType)
+    a = b = irdl.operand_def(builtin.VectorType)
     c = irdl.opt_operand_def(builtin.VectorType)
-    wg_map_a = irdl.opt_prop_def(_MAP)
-    wg_map_b = irdl.opt_prop_def(_MAP)
-    wg_map_c = irdl.opt_prop_def(_MAP)
+    wg_map_a = wg_map_b = wg_map_c = irdl.opt_prop_def(_MAP)
     precision = irdl.opt_prop_def(builtin.StringAttr)
-    a_unsigned = irdl.opt_prop_def(builtin.UnitAttr)
-    b_unsigned = irdl.opt_prop_def(builtin.UnitAttr)
+    a_unsigned = b_unsigned = irdl.opt_prop_def(builtin.UnitAttr)
     result = irdl.result_def(builtin.VectorType)
 
     MAPS = ("wg_map_a", "wg_map_b", "wg_map_c")

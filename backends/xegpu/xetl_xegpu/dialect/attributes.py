@@ -208,9 +208,7 @@ _LEVELS = ("l1_hint", "l2_hint", "l3_hint")
 class CachedOp(XetlOp, makers=dict.fromkeys(_LEVELS, CacheHintAttr)):
     """An access through the caches; a constructor takes hints as words."""
 
-    l1_hint = opt_prop_def(Attribute)
-    l2_hint = opt_prop_def(Attribute)
-    l3_hint = opt_prop_def(Attribute)
+    l1_hint = l2_hint = l3_hint = opt_prop_def(Attribute)
     layout = opt_prop_def(LayoutAttr | SliceAttr)
 
     def check_hints(self, allowed: Sequence[str]) -> None:

@@ -82,12 +82,8 @@ class CreateNdTdescOp(XetlOp, name="xegpu.create_nd_tdesc", traits=[Pure()]):
     """
 
     source = operand_def()
-    offsets = var_operand_def(builtin.IndexType)
-    shape = var_operand_def(builtin.IndexType)
-    strides = var_operand_def(builtin.IndexType)
-    const_offsets = opt_prop_def(builtin.DenseArrayBase)
-    const_shape = opt_prop_def(builtin.DenseArrayBase)
-    const_strides = opt_prop_def(builtin.DenseArrayBase)
+    offsets = shape = strides = var_operand_def(builtin.IndexType)
+    const_offsets = const_shape = const_strides = opt_prop_def(builtin.DenseArrayBase)
     result = result_def(TensorDescType)
 
     assembly_format = (

@@ -91,8 +91,7 @@ def _places_of(offsets: Attribute | None) -> tuple[int, ...]:
 class CreateTdescOp(XetlOp, name="xegpu.create_tdesc", traits=[Pure()]):
     """Describe scattered places of a memref of rank 1 or an address (i64)."""
 
-    source = operand_def()
-    offsets = operand_def()
+    source = offsets = operand_def()
     result = result_def(TensorDescType)
 
     assembly_format = (
@@ -163,8 +162,7 @@ class StoreOp(_AccessOp, name="xegpu.store", traits=[MemoryWriteEffect()]):
     """Write elements at ``base + offsets`` where ``mask`` is set."""
 
     # In the order of the text: those of a base class would come last.
-    value = operand_def()
-    base = operand_def()
+    value = base = operand_def()
     offsets = opt_operand_def()
     mask = operand_def()
 
@@ -204,8 +202,7 @@ class AtomicRmwOp(XetlOp, name="xegpu.atomic_rmw", traits=READS_AND_WRITES):
 
     kind = prop_def(IntegerAttr)
     tensor_desc = operand_def(TensorDescType)
-    mask = operand_def()
-    value = operand_def()
+    mask = value = operand_def()
     expected = opt_operand_def(like("value"))
     result = result_def(like("value"))
 

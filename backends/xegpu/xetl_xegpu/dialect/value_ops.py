@@ -42,12 +42,9 @@ class DpasOp(XetlOp, name="xegpu.dpas", traits=[Pure()]):
     well, says of which formats the floats are that i8 stand for: "e4m3xe5m2".
     """
 
-    lhs = irdl.operand_def(VectorType)
-    rhs = irdl.operand_def(VectorType)
+    lhs = rhs = irdl.operand_def(VectorType)
     acc = irdl.opt_operand_def(VectorType)
-    layout_a = irdl.opt_prop_def(_LAYOUT)
-    layout_b = irdl.opt_prop_def(_LAYOUT)
-    layout_cd = irdl.opt_prop_def(_LAYOUT)
+    layout_a = layout_b = layout_cd = irdl.opt_prop_def(_LAYOUT)
     result = irdl.result_def(VectorType)
 
     assembly_format = (

@@ -147,16 +147,9 @@ def root_and_distance(place: SSAValue) -> tuple[SSAValue | None, int]:
 class BlockOp(CachedOp):
     """What the messages have in common: a surface and a shape."""
 
-    base = irdl.operand_def(I64)
-    width = irdl.operand_def(I64)
-    height = irdl.operand_def(I64)
-    pitch = irdl.operand_def(I64)
-    x = irdl.operand_def(I64)
-    y = irdl.operand_def(I64)
+    base = width = height = pitch = x = y = irdl.operand_def(I64)
     step = irdl.opt_operand_def(I64)
-    bits = irdl.prop_def(IntegerAttr[I64])
-    rows = irdl.prop_def(IntegerAttr[I64])
-    columns = irdl.prop_def(IntegerAttr[I64])
+    bits = rows = columns = irdl.prop_def(IntegerAttr[I64])
     count = irdl.opt_prop_def(IntegerAttr[I64], IntegerAttr(1, i64))
     mode = irdl.opt_prop_def(StringAttr, StringAttr("plain"))
     by_lanes = irdl.opt_prop_def(UnitAttr)
@@ -275,11 +268,8 @@ class DpasOp(_ProductOp, name="simt.dpas"):
     ``b_type`` are f16, bf16, tf32, i8, u8, e4m3 or e5m2; C is f32, f16, bf16 or i32.
     """
 
-    a = irdl.operand_def()
-    b = irdl.operand_def()
-    c = irdl.operand_def()
-    a_type = irdl.prop_def(StringAttr)
-    b_type = irdl.prop_def(StringAttr)
+    a = b = c = irdl.operand_def()
+    a_type = b_type = irdl.prop_def(StringAttr)
     result = irdl.result_def(like("c"))
     assembly_format = (
         "$a `,` $b `,` $c attr-dict `:` type($a) `,` type($b) `,` type($c) "
@@ -319,10 +309,7 @@ class LaneProductOp(_ProductOp, name="simt.lane_product"):
     Lane l holds column l of each; of B in two halves, ``upper`` the rows 0 to 7.
     """
 
-    a = irdl.operand_def()
-    upper = irdl.operand_def()
-    lower = irdl.operand_def()
-    c = irdl.operand_def()
+    a = upper = lower = c = irdl.operand_def()
     result = irdl.result_def(like("c"))
     assembly_format = (
         "$a `,` $upper `,` $lower `,` $c attr-dict `:` type($a) `,` type($upper) `,` "

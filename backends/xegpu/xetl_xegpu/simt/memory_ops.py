@@ -34,8 +34,7 @@ class CachedOp(XetlOp):
     See `xetl_xegpu.limits`; which there are depends on the device.
     """
 
-    l1_hint = opt_prop_def(StringAttr)
-    l3_hint = opt_prop_def(StringAttr)
+    l1_hint = l3_hint = opt_prop_def(StringAttr)
 
     def __init__(
         self,

@@ -53,8 +53,7 @@ class FuncOp(
 
     sym_name = irdl.prop_def(builtin.SymbolNameConstraint())
     work_group = irdl.prop_def(builtin.DenseArrayBase)
-    subgroup_size = irdl.prop_def(builtin.IntegerAttr[builtin.I64])
-    slm_bytes = irdl.prop_def(builtin.IntegerAttr[builtin.I64])
+    subgroup_size = slm_bytes = irdl.prop_def(builtin.IntegerAttr[builtin.I64])
     body = irdl.region_def("single_block")
 
     @property
@@ -214,8 +213,7 @@ class NamedBarrierOp(_OrderingOp, name="simt.named_barrier"):
         subgroups: how many meet there each time; the same wherever ``number`` is.
     """
 
-    number = irdl.prop_def(builtin.IntegerAttr[builtin.I64])
-    subgroups = irdl.prop_def(builtin.IntegerAttr[builtin.I64])
+    number = subgroups = irdl.prop_def(builtin.IntegerAttr[builtin.I64])
     assembly_format = "$number `of` $subgroups attr-dict"
 
     def verify_(self) -> None:
