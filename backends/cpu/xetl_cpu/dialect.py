@@ -40,19 +40,7 @@ from xetl.dialects.xetile import TileType
 from xetl.dialects.xsmm import SIZES, BrgemmDispatchOp, Xsmm
 from xetl.errors import InternalError, IRError
 from xetl.ir.builder import Builder
-from xetl_cpu.cpu_ops import CPU as CPU
-from xetl_cpu.cpu_ops import BarrierOp as BarrierOp
-from xetl_cpu.cpu_ops import CompareAndSwapOp as CompareAndSwapOp
-from xetl_cpu.cpu_ops import ConstantMemoryOp as ConstantMemoryOp
-from xetl_cpu.cpu_ops import FibersOp as FibersOp
-from xetl_cpu.cpu_ops import HiddenOp as HiddenOp
-from xetl_cpu.cpu_ops import IsNewOp as IsNewOp
-from xetl_cpu.cpu_ops import LogOp as LogOp
-from xetl_cpu.cpu_ops import PackedMemoryOp as PackedMemoryOp
-from xetl_cpu.cpu_ops import ThreadCountOp as ThreadCountOp
-from xetl_cpu.cpu_ops import ThreadNumberOp as ThreadNumberOp
-from xetl_cpu.cpu_ops import ThreadTilesOp as ThreadTilesOp
-from xetl_cpu.cpu_ops import ViewAddressOp as ViewAddressOp
+from xetl_cpu.cpu_ops import *
 from xetl_cpu.microkernels.arithmetic import Arithmetic
 from xetl_cpu.microkernels.blocking import Blocking
 
