@@ -34,11 +34,13 @@ from xetl_cpu.image import Image, LoadedImage, load_image
 from xetl_cpu.launch import threads, workspace
 from xetl_cpu.launch.slots import FIRST_ARGUMENT
 from xetl_cpu.launch.tensor_words import (
-    PROCESS_WORDS,
     address_of,
     dlpack_dtype,
     find_torch,
+    new_word,
+    new_words,
     word_at,
+    word_of,
 )
 
 ENTRY, LAUNCH, PLAN = "xetl_entry", "xetl_launch", "xetl_plan"
@@ -68,40 +70,34 @@ INT, FLOAT, BOOL, ARRAY, CONST, CONST_INT, CONST_FLOAT, CONST_EQUAL = range(8)
 """Kinds of parameters; constants come last."""
 FRESH = 2
 """In place of 1 for "stored": made for the call, so that autograd does not know it."""
+_DONE, _REFUSED = 0, 1
 _SCALARS = {"i64": INT, "f64": FLOAT, "i1": BOOL}
 
 # What all kernels of the process share.
-(
-    P_POOL,
-    P_LIMIT,  # 0: no launch has started the threads yet, so none may be fast
-    P_ASKED,
-    P_KEY,
-    P_SAVE_THREAD,
-    P_RESTORE_THREAD,
-    P_NDARRAY,
-    P_INT,
-    P_FLOAT,
-    P_TRUE,
-    P_FALSE,
-    P_DONE,
-    P_REFUSED,
-    P_OPENMP,
-    P_USUAL,
-    P_FAST_LAUNCHES,
-    P_SLOW_LAUNCHES,
-    P_ENVIRON,
-    P_VARIABLES,  # addresses of the names of those that decide where a launch runs
-    P_CONFIG,
-    P_ASSIGNED,
-    P_NO_NAMES,
-    P_NONE,
-    P_DLPACK_DEVICE,
-    P_DLPACK,  # methods of arrays, and the only keyword this one is given
-    P_VERSION_NAMES,
-    P_MAX_VERSION,
-    P_CAPSULE_NAME,
-) = range(28)
+P_POOL, P_ASKED, P_OPENMP, P_USUAL = (new_word() for _ in range(4))
+P_LIMIT = new_word()  # 0: no launch has started the threads yet, so none may be fast
+P_KEY = new_word(workspace.KEY)
+P_SAVE_THREAD = new_word(address_of(ctypes.pythonapi.PyEval_SaveThread))
+P_RESTORE_THREAD = new_word(address_of(ctypes.pythonapi.PyEval_RestoreThread))
+P_FAST_LAUNCHES = new_word(threads.FAST_LAUNCHES)
+P_SLOW_LAUNCHES = new_word(threads.SLOW_LAUNCHES)
+P_NDARRAY, P_INT, P_FLOAT = map(word_of, (np.ndarray, int, float))
+P_TRUE, P_FALSE, P_NONE, P_NO_NAMES = map(word_of, (True, False, None, ()))
+P_DONE, P_REFUSED = map(word_of, (_DONE, _REFUSED))
+P_ENVIRON = new_word(0 if environ is None else id(environ))
 VARIABLES = len(DECIDING)
+_variables = (ctypes.c_int64 * VARIABLES)(*map(id, DECIDING))
+P_VARIABLES = new_word(ctypes.addressof(_variables))
+"""Addresses of the names of those that decide where a launch runs."""
+P_CONFIG, P_ASSIGNED = word_of(vars(config)), word_of(sys.intern("assigned"))
+P_DLPACK_DEVICE, P_DLPACK = map(
+    word_of, map(sys.intern, ("__dlpack_device__", "__dlpack__"))
+)
+P_VERSION_NAMES, P_MAX_VERSION = map(word_of, ((sys.intern("max_version"),), (1, 0)))
+"""The only keyword that the method is given, and its value."""
+_capsule_name = ctypes.c_char_p(b"dltensor_versioned")
+P_CAPSULE_NAME = new_word(address_of(_capsule_name))
+process: Any = (ctypes.c_int64 * len(new_words))(*new_words)
 
 MOST_SLOTS = 256
 MOST_ELEMENTS = 1 << 15
@@ -110,7 +106,6 @@ To give it up and take it again takes 40 ns."""
 _FEWEST = 16
 """As many count for a program at least: it has other things to do."""
 _METH_FASTCALL = 0x80
-_DONE, _REFUSED = 0, 1
 
 
 class _MethodDef(ctypes.Structure):
@@ -318,42 +313,9 @@ def _array_layout_holds(array: np.ndarray[Any, Any]) -> bool:
     )
 
 
-def _shared() -> Any:
-    words = (ctypes.c_int64 * PROCESS_WORDS)()
-    words[P_KEY] = workspace.KEY
-    words[P_SAVE_THREAD] = address_of(ctypes.pythonapi.PyEval_SaveThread)
-    words[P_RESTORE_THREAD] = address_of(ctypes.pythonapi.PyEval_RestoreThread)
-    words[P_NDARRAY] = id(np.ndarray)
-    words[P_INT] = id(int)
-    words[P_FLOAT] = id(float)
-    words[P_TRUE], words[P_FALSE] = id(True), id(False)
-    words[P_DONE] = id(_DONE)
-    words[P_REFUSED] = id(_REFUSED)
-    words[P_FAST_LAUNCHES] = threads.FAST_LAUNCHES
-    words[P_SLOW_LAUNCHES] = threads.SLOW_LAUNCHES
-    words[P_ENVIRON] = 0 if environ is None else id(environ)
-    words[P_VARIABLES] = ctypes.addressof(_variables)
-    words[P_CONFIG] = id(_settings)
-    words[P_ASSIGNED] = id(_ASSIGNED)
-    words[P_NO_NAMES] = id(())
-    words[P_NONE] = id(None)
-    words[P_DLPACK_DEVICE], words[P_DLPACK] = map(id, _METHODS)
-    words[P_VERSION_NAMES] = id(_VERSION_NAMES)
-    words[P_MAX_VERSION] = id(_MAX_VERSION)
-    words[P_CAPSULE_NAME] = address_of(_CAPSULE_NAME)
-    return words
-
-
 _New = ctypes.PYFUNCTYPE(
     ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.py_object
 )
 _new_builtin = _New(("PyCFunction_NewEx", ctypes.pythonapi))
 _LAYOUTS_HOLD = _layouts_hold()
-_variables = (ctypes.c_int64 * VARIABLES)(*map(id, DECIDING))
-_settings = vars(config)
-_ASSIGNED = sys.intern("assigned")
-_METHODS = [*map(sys.intern, ("__dlpack_device__", "__dlpack__"))]
-_VERSION_NAMES, _MAX_VERSION = (sys.intern("max_version"),), (1, 0)
-_CAPSULE_NAME = ctypes.c_char_p(b"dltensor_versioned")
-process = _shared()
 threads.on_layer_lost(publish)

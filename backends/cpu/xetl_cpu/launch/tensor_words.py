@@ -11,33 +11,37 @@ import numpy as np
 
 from xetl.language.dtypes import DType
 
-_FIRST = 28  # behind the words of `fastcall`
-(
-    P_TENSOR,  # 0: there is no torch, or not yet
-    P_PARAMETER,
-    P_DESCRIBE,
-    P_REQUIRES_GRAD,
-    P_GRAD_ENABLED,
-    P_FORWARD,
-    P_LEVEL,
-    P_NO_LEVEL,
-    P_MODES,  # functions that say what is on: modes, a transform, autocast
-    P_HAS_KEY,
-    P_TRANSFORM,
-    P_LACKS_KEY,
-    P_AUTOCAST,
-    P_PLAIN,  # the dispatch keys of tensors on the host, and of those for inference
-    P_INFERRED,
-    P_IMPLEMENTATION,  # at which word of a tensor it is
-    P_KEY_SET,  # and of that these
-    P_STORAGE,
-    P_AUTOGRAD,
-    P_VERSION,
-    P_START,  # and of the storage these
-    P_SIZE,
-    P_RECORDS,  # written by the entry: `NOTHING`, or why it refuses a call
-    PROCESS_WORDS,
-) = range(_FIRST, _FIRST + 24)
+new_words: list[int] = []
+"""Of the process, which `fastcall` makes when all are known."""
+_kept: list[Any] = []
+
+
+def new_word(value: int = 0) -> int:
+    """The number of a new word of the process."""
+    new_words.append(value)
+    return len(new_words) - 1
+
+
+def word_of(kept: object) -> int:
+    """The same of one that has the address of an object."""
+    _kept.append(kept)
+    return new_word(id(kept))
+
+
+# 0: there is no torch, or not yet.
+P_TENSOR, P_PARAMETER, P_DESCRIBE, P_REQUIRES_GRAD = (new_word() for _ in range(4))
+P_GRAD_ENABLED, P_FORWARD, P_LEVEL, P_NO_LEVEL = (new_word() for _ in range(4))
+P_MODES, P_HAS_KEY, P_TRANSFORM, P_LACKS_KEY, P_AUTOCAST = (
+    new_word() for _ in range(5)
+)
+"""Functions that say what is on."""
+P_TRANSFORM, P_AUTOCAST = new_word(), new_word()  # keys of what may be
+P_PLAIN, P_INFERRED = new_word(), new_word()
+"""The dispatch keys of tensors on the host, and of those for inference."""
+P_IMPLEMENTATION = new_word()  # at which word of a tensor it is
+P_KEY_SET, P_STORAGE, P_AUTOGRAD, P_VERSION = (new_word() for _ in range(4))  # of that
+P_START, P_SIZE = new_word(), new_word()  # of the storage
+P_RECORDS = new_word()  # written by the entry: `NOTHING`, or why it refuses a call
 
 NOTHING, ONE_RECORDED, ONLY_RECORDED = range(3)
 """Whether torch is to differentiate an argument; that alone is not as it was."""
@@ -205,5 +209,4 @@ def _exchange_function(capsule: object) -> int:
     return ctypes.c_uint64.from_address(api + _DESCRIBE_AT).value
 
 
-_kept: list[Any] = []
 _refused: list[Any] = []
