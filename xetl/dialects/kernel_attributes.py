@@ -34,6 +34,9 @@ to go on from, ``cpu.xsmm``."""
 SHARED = 3
 """The memory space of shared local memory."""
 
+LANES = 16
+"""Of a subgroup."""
+
 
 def subgroups_along_axes(kernel: Operation) -> tuple[int, int, int]:
     """Subgroups along x, y and z; a Python kernel says rows and columns of them."""

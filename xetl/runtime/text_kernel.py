@@ -78,8 +78,6 @@ def _is_of_text(op: Operation) -> bool:
 
 
 _OPTIONS = ("backend", "target", "queue", "wait")
-_LANES = 16
-"""Of a subgroup."""
 
 
 def _behind_types(
@@ -409,7 +407,15 @@ class TextKernel(LaunchedKernel):
             if name in known:
                 x, y, z = (*ints_of(known[name]), 1, 1, 1)[:3]
                 # XeGPU counts lanes.
-                return (x // _LANES if kernel_attributes.STAGE in known else x), y, z
+                return (
+                    (
+                        x // kernel_attributes.LANES
+                        if kernel_attributes.STAGE in known
+                        else x
+                    ),
+                    y,
+                    z,
+                )
         return 1, 1, 1
 
     def _shown(self, error: XetlError) -> XetlError:

@@ -6,15 +6,17 @@ from collections.abc import Callable
 from functools import partial
 from math import prod
 
-from xdsl.dialects.builtin import AnyFloat, IntegerAttr, MemRefType, ModuleOp
+from xdsl.dialects.builtin import AnyFloat, MemRefType, ModuleOp
 from xdsl.ir import Attribute, Operation
 from xdsl.passes import ModulePass
 
+from xetl.analysis.axes import defined_by
 from xetl.backend import Artifact
 from xetl.codegen.math import LIBRARY
 from xetl.codegen.types import byte_width
 from xetl.dialects.base import constant_index, ints_of, is_vector, operations_in
 from xetl.dialects.kernel_attributes import SHARED, STORED, SUBGROUPS, TEXT
+from xetl.dialects.memref_layout import memory_space_of
 from xetl.dialects.upstream import func, gpu, memref
 from xetl.dialects.xetile import TileAssociativeScanOp, TileMmaOp, TileType
 from xetl.dialects.xsmm import (
@@ -78,12 +80,8 @@ def _with_type(test: Callable[[Attribute], bool]) -> Condition:
     """Values of such types."""
 
     def wanted(module: ModuleOp) -> bool:
-        for op in operations_in(module, Operation):
-            blocks = [block for region in op.regions for block in region.blocks]
-            arguments = [each for block in blocks for each in block.args]
-            if any(test(value.type) for value in (*op.results, *arguments)):
-                return True
-        return False
+        operations = operations_in(module, Operation)
+        return any(test(value.type) for op in operations for value in defined_by(op))
 
     return wanted
 
@@ -241,12 +239,7 @@ def shared_bytes(module: ModuleOp) -> int:
     types = [
         op.result.type for op in operations_in(module, memref.AllocOp, memref.AllocaOp)
     ]
-    return sum(_size(type_) for type_ in types if _is_shared(type_))
-
-
-def _is_shared(type_: MemRefType) -> bool:
-    space = type_.memory_space
-    return isinstance(space, IntegerAttr) and space.value.data == SHARED
+    return sum(_size(type_) for type_ in types if memory_space_of(type_) == SHARED)
 
 
 def _size(type_: MemRefType) -> int:

@@ -18,7 +18,7 @@ from xdsl.dialects.builtin import FunctionType, ModuleOp
 from xdsl.ir import Attribute, Operation
 
 from xetl.dialects.base import ints_of
-from xetl.dialects.kernel_attributes import subgroups_along_axes
+from xetl.dialects.kernel_attributes import LANES, SHARED, subgroups_along_axes
 from xetl.dialects.memref_layout import memory_space_of
 from xetl.errors import InternalError
 from xetl_reference import (
@@ -32,7 +32,7 @@ from xetl_reference import (
     vectors,
 )
 from xetl_reference.checks import Run
-from xetl_reference.memory import SHARED, View, allocate
+from xetl_reference.memory import View, allocate
 from xetl_reference.plan import (
     BLOCK_DIM,
     BLOCK_ID,
@@ -54,8 +54,6 @@ from xetl_reference.subgroup_scheduler import (
     participants,
 )
 from xetl_reference.values import Meaning, always, constant_value, nothing
-
-SUBGROUP_SIZE = 16
 
 
 class Program:
@@ -109,7 +107,7 @@ def _constant(plan: Plan, op: Any) -> None:
 
 
 _PROGRAM_MEANINGS: dict[str, Meaning] = {
-    "gpu.subgroup_size": always(lambda: SUBGROUP_SIZE),
+    "gpu.subgroup_size": always(lambda: LANES),
     "gpu.lane_id": always(lambda: 0),
     "xegpu.alloc_nbarrier": nothing,
     "xegpu.compile_hint": nothing,

@@ -14,6 +14,7 @@ import numpy as np
 from xdsl.dialects.builtin import DYNAMIC_INDEX
 
 from xetl.dialects.base import ints_of
+from xetl.dialects.kernel_attributes import SHARED
 from xetl.dialects.memref_layout import memory_space_of, row_major, strides_of
 from xetl.errors import InternalError
 from xetl_reference.combining import combine
@@ -171,7 +172,6 @@ def argument_view(
     return View(memory, dtype, 0, tuple(shape), tuple(strides))
 
 
-SHARED = 3
 _UNINITIALISED = 0xFF
 """Every byte of new memory: NaN as a float, so that reading it shows."""
 

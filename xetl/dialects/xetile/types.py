@@ -25,6 +25,7 @@ from ..attributes import (
     list_field,
 )
 from ..base import check
+from ..kernel_attributes import SHARED
 from .attributes import (
     LayoutAttr,
     SgMapAttr,
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from xdsl.printer import Printer
 
 GLOBAL = 0
-SHARED = 3
 
 
 def _show_map(printer: Printer, value: Attribute) -> None:

@@ -30,7 +30,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xetl.dialects.base import memref_type, operations_in
-from xetl.dialects.kernel_attributes import SUBGROUPS, subgroups_along_axes
+from xetl.dialects.kernel_attributes import SHARED, SUBGROUPS, subgroups_along_axes
 from xetl.dialects.memref_layout import memory_space_of
 from xetl.dialects.upstream import arith, func, gpu, memref, scf
 from xetl.dialects.upstream.xegpu import (
@@ -186,9 +186,6 @@ def _take_turns(
     w.add(AssertOp(is_over(w), template="the subgroups wait for one another"))
 
 
-_SHARED = 3
-
-
 class MaterializeSubgroupsPass(Pass):
     def rewrite(self, op: ModuleOp) -> None:
         for function in operations_in(op, func.FuncOp):
@@ -240,7 +237,7 @@ def _is_shared(op: Operation) -> bool:
     """True for memory of the workgroup; other memory is of each subgroup alone."""
     if not isinstance(op, memref.AllocOp):
         return False
-    return memory_space_of(memref_type(op.results[0])) == _SHARED
+    return memory_space_of(memref_type(op.results[0])) == SHARED
 
 
 def _replace_thread_ids(

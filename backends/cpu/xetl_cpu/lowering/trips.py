@@ -44,7 +44,7 @@ class Place(NamedTuple):
 
 def may_go_in_trips(loop: scf.ParallelOp, starts: set[SSAValue]) -> bool:
     """Whether what depends on no column may stand before all that does."""
-    moved = _dependents(loop, starts)
+    moved = dependents(loop, starts)
     stores = [op for op in moved if isinstance(op, StoreTileOp)]
     *kept, _ = [op for op in loop.body.block.ops if op not in moved]
     free = [op for op in kept if not is_pure(op) and not isinstance(op, InitTileOp)]
@@ -56,7 +56,7 @@ def go_in_trips(loop: scf.ParallelOp, place: Place, step: int) -> None:
     own = place.end.owner
     assert isinstance(own, Operation)
     ends = {own, *(v.owner for v in own.operands)}
-    moved = [op for op in _dependents(loop, {place.start}) if op not in ends]
+    moved = [op for op in dependents(loop, {place.start}) if op not in ends]
     last = loop.body.block.last_op
     assert last is not None
     build = Builder.before(last)
@@ -73,7 +73,7 @@ def go_in_trips(loop: scf.ParallelOp, place: Place, step: int) -> None:
         old.replace_uses_with_if(new, lambda use: use.operation in inside)
 
 
-def _dependents(loop: scf.ParallelOp, starts: set[SSAValue]) -> list[Operation]:
+def dependents(loop: scf.ParallelOp, starts: set[SSAValue]) -> list[Operation]:
     """What depends on such values, in order; of the program's own operations."""
     known, found = {*starts}, list[Operation]()
     for op in loop.body.block.ops:

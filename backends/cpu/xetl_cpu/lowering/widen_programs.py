@@ -33,6 +33,7 @@ from xetl.ir.builder import Builder, Pass, move_to_end
 from xetl.transforms.diagnostics import remark
 from xetl_cpu.dialect import ThreadCountOp
 from xetl_cpu.lowering.order_programs import order_of
+from xetl_cpu.lowering.trips import dependents
 
 _TASKS = 8
 """For each of several threads at least: so that none waits long for the last one."""
@@ -49,7 +50,7 @@ class WidenProgramsPass(Pass):
             if rows is None:
                 continue
             number = loop.body.block.args[axis]
-            moved = _dependent(loop, number)
+            moved = dependents(loop, {number})
             if rows in moved and _bounds_are_free(rows, number, moved):
                 moved.remove(rows)
                 remark(rows, "programs", "neighbours run as one, row by row")
@@ -68,18 +69,6 @@ def _loop_over_rows(loop: scf.ParallelOp) -> scf.ForOp | None:
             return None
     if found is None or not operations_in(found.body, scf.ForOp):
         return None
-    return found
-
-
-def _dependent(loop: scf.ParallelOp, number: SSAValue) -> list[Operation]:
-    """The operations of a program that ``number`` changes, in order."""
-    changed = {number}
-    found: list[Operation] = []
-    for op in loop.body.block.ops:
-        operands = [each for inner in op.walk() for each in inner.operands]
-        if any(operand in changed for operand in operands):
-            changed.update(op.results)
-            found.append(op)
     return found
 
 

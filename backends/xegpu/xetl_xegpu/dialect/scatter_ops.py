@@ -13,6 +13,7 @@ from xdsl.irdl import operand_def, opt_operand_def, opt_prop_def, prop_def, resu
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 
 from xetl.dialects.base import check, element_type, is_memref, shape_of
+from xetl.dialects.kernel_attributes import SHARED
 from xetl.dialects.operation import XetlOp
 from xetl.dialects.traits import READS_AND_WRITES
 from xetl.dialects.type_rules import like
@@ -23,9 +24,6 @@ from .nd_ops import descriptor_type, is_address
 from .types import TensorDescType
 
 # Checks -------------------------------------------------------------------------------
-
-
-_SHARED_SPACE = 3
 
 
 def _verify_base(base: Attribute) -> None:
@@ -43,7 +41,7 @@ def _space_of(base: Attribute) -> str | None:
     if not is_memref(base):
         return None
     space = getattr(getattr(base.memory_space, "value", None), "data", 0)
-    return "slm" if space == _SHARED_SPACE else "global"
+    return "slm" if space == SHARED else "global"
 
 
 def verify_access(

@@ -15,14 +15,14 @@ Source: docs/language.md, "Rules of types and edges".
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import cast
 
 from xdsl.dialects import builtin
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Operation
 from xdsl.rewriter import Rewriter
 
+from xetl.analysis.axes import defined_by
 from xetl.dialects.base import is_memref, is_vector, operations_in
 from xetl.dialects.kernel_attributes import ARG_NAMES
 from xetl.dialects.literals import splat_value
@@ -109,7 +109,8 @@ def _refusal(what: str, device: str, function: Operation, op: Operation) -> Xetl
 
 def _narrow(function: gpu.FuncOp | func.FuncOp) -> bool:
     """Make all numbers of a function f32; whether there was one."""
-    found = [value for value in _values(function) if _is_number(value.type)]
+    values = (value for op in function.walk() for value in defined_by(op))
+    found = [value for value in values if _is_number(value.type)]
     for value in found:
         Rewriter.replace_value_with_new_type(value, builtin.f32)
     for op in list(function.walk()):
@@ -125,14 +126,6 @@ def _narrow(function: gpu.FuncOp | func.FuncOp) -> bool:
     types = [[*map(_narrowed, each)] for each in (old.inputs, old.outputs)]
     function.function_type = builtin.FunctionType.from_lists(*types)
     return bool(found)
-
-
-def _values(function: Operation) -> Iterator[SSAValue]:
-    for op in function.walk():
-        yield from op.results
-        for region in op.regions:
-            for block in region.blocks:
-                yield from block.args
 
 
 def _narrowed(type_: Attribute) -> Attribute:

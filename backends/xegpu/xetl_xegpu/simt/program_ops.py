@@ -20,6 +20,7 @@ from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, IsTerminator, Pure, SymbolOpInterface
 
 from xetl.dialects.base import check, dense_i64, element_type, ints_of
+from xetl.dialects.kernel_attributes import LANES as SUBGROUP_SIZE
 from xetl.dialects.operation import XetlOp
 from xetl.dialects.reduction_kinds import KINDS, kind_fits
 from xetl.dialects.traits import READS_AND_WRITES
@@ -27,9 +28,6 @@ from xetl.dialects.type_rules import like
 from xetl.dialects.upstream import func as syntax
 from xetl.dialects.xetile.debug_ops import count_fields
 from xetl_xegpu.simt.memory_ops import SPACES
-
-SUBGROUP_SIZE = 16
-"""Lanes that run together: all there are on the devices of `xetl.devices`."""
 
 DIMENSIONS = ("x", "y", "z")
 

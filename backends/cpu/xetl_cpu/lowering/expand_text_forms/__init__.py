@@ -34,7 +34,7 @@ from xdsl.rewriter import Rewriter
 from xetl.analysis.axes import defined_by
 from xetl.codegen.types import byte_width
 from xetl.dialects.base import integer_width, is_vector, memref_type, operations_in
-from xetl.dialects.kernel_attributes import SUBGROUPS, TEXT
+from xetl.dialects.kernel_attributes import LANES, SUBGROUPS, TEXT
 from xetl.dialects.memref_layout import memory_space_of
 from xetl.dialects.text import cannot_run
 from xetl.dialects.upstream import arith, gpu, memref, xegpu
@@ -127,9 +127,6 @@ def _special(op: Operation) -> str | None:
     return None
 
 
-_SUBGROUP_SIZE = 16
-
-
 def _global_id(op: gpu.GlobalIdOp) -> None:
     """``block_id * block_dim + thread_id``."""
     parts = [
@@ -154,7 +151,7 @@ def _unused(op: Operation) -> None:
 
 _SCALAR_RULES: dict[type[Operation], Callable[[Any], None]] = {
     gpu.GlobalIdOp: _global_id,
-    gpu.SubgroupSizeOp: number(_SUBGROUP_SIZE),
+    gpu.SubgroupSizeOp: number(LANES),
     gpu.LaneIdOp: number(0),
     xegpu.InitNbarrierOp: _unused,
 }

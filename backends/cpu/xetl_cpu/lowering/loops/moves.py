@@ -11,7 +11,7 @@ from math import gcd
 
 from xdsl.ir import SSAValue
 
-from xetl.dialects.base import Index, element_type, row_type
+from xetl.dialects.base import Index, element_type, row_type, vector_type
 from xetl.dialects.upstream import arith, vector
 from xetl.ir.builder import Builder
 from xetl_cpu.lowering.loops.evaluator import RULES, Evaluator
@@ -101,6 +101,12 @@ def each_nth(
                 order[lane] = place if number == 1 else lane
         found = build.insert(vector.ShuffleOp(found, part, mask=order))
     return found
+
+
+def backwards(build: Builder, value: SSAValue) -> SSAValue:
+    """The lanes of a vector in reverse order."""
+    mask = list(reversed(range(vector_type(value).get_shape()[0])))
+    return build.insert(vector.ShuffleOp(value, value, mask=mask))
 
 
 def _place(

@@ -35,6 +35,7 @@ from xetl.dialects.xetile import TileSortOp
 from xetl.ir.builder import Builder
 from xetl.records import record
 from xetl.transforms.diagnostics import remark
+from xetl_cpu.lowering.loops.moves import backwards
 from xetl_cpu.lowering.loops.nest import lane_mask
 from xetl_cpu.lowering.loops.state import Buffer, State, element_of, shape_of
 from xetl_cpu.lowering.loops.stores import write
@@ -160,12 +161,6 @@ class _Pair:
             masks.append([_place(number, self.bits) for number in numbers])
         self._shuffle(masks)
         self.bits = bits
-
-
-def backwards(build: Builder, value: SSAValue) -> SSAValue:
-    """The lanes of a vector in reverse order."""
-    mask = list(reversed(range(vector_type(value).get_shape()[0])))
-    return build.insert(vector.ShuffleOp(value, value, mask=mask))
 
 
 def _number(place: int, bits: Sequence[int]) -> int:

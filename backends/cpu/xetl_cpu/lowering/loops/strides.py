@@ -19,7 +19,7 @@ from xetl.dialects.upstream import arith, memref, scf, vector
 from xetl.dialects.xetile import TileBroadcastOp
 from xetl.ir.builder import Builder
 from xetl_cpu.lowering.loops.evaluator import Evaluator
-from xetl_cpu.lowering.loops.moves import each_nth
+from xetl_cpu.lowering.loops.moves import backwards, each_nth
 from xetl_cpu.lowering.loops.nest import COLUMNS, At, lane_numbers, splat
 from xetl_cpu.lowering.loops.runs import (
     is_flat,
@@ -155,7 +155,7 @@ def _every_nth(
     (lanes,) = wide.get_shape()
     if step < 0:
         last = build.index(build.minus(first, lanes - 1))
-        return _backwards(build, build.insert(vector.LoadOp(tile.memref, [last], wide)))
+        return backwards(build, build.insert(vector.LoadOp(tile.memref, [last], wide)))
     places = [build.index(build.plus(first, n * lanes)) for n in range(step)]
     parts = [build.insert(vector.LoadOp(tile.memref, [n], wide)) for n in places]
     return each_nth(build, parts, lanes, offset)
@@ -213,7 +213,7 @@ def _as_vectors(
         shuffled = (
             loads.insert(vector.ShuffleOp(*parts, mask=order))
             if step == 2
-            else _backwards(loads, *parts)
+            else backwards(loads, *parts)
         )
         loads.add(scf.YieldOp(shuffled))
         found = scf.IfOp(fits, [wide], Region(there), Region(elsewhere))
@@ -312,7 +312,7 @@ def _store_every_nth(
     (lanes,) = vector_type(scatter.value).get_shape()
     if step < 0:
         last = build.index(build.minus(first, lanes - 1))
-        build.add(vector.StoreOp(_backwards(build, scatter.value), base, [*row, last]))
+        build.add(vector.StoreOp(backwards(build, scatter.value), base, [*row, last]))
         return
     numbers, rest = lane_numbers(build, lanes), splat(build, build.index(offset), lanes)
     steps = splat(build, build.index(step), lanes)
@@ -387,11 +387,6 @@ def step_of(value: SSAValue) -> tuple[int, int]:
         else:
             return 0, 0
     return step, offset
-
-
-def _backwards(build: Builder, value: SSAValue) -> SSAValue:
-    (lanes,) = vector_type(value).get_shape()
-    return build.insert(vector.ShuffleOp(value, value, mask=[*reversed(range(lanes))]))
 
 
 def _as_index(build: Builder, value: SSAValue) -> Index:

@@ -18,9 +18,7 @@ from xdsl.dialects.builtin import FloatTF32Type, VectorType, f32
 from xdsl.ir import Attribute, SSAValue
 
 from xetl.dialects.base import Index, Vector
-
-LANES = 16
-"""Of a subgroup; a fragment has so many columns, one for each lane."""
+from xetl.dialects.kernel_attributes import LANES
 
 HEIGHTS = (8, 4, 2, 1)
 """Rows of a fragment: what a store and a product take [xetl.devices]."""

@@ -25,6 +25,7 @@ from xdsl.rewriter import InsertPoint
 
 from xetl.devices import Device
 from xetl.dialects.base import Index, is_vector
+from xetl.dialects.kernel_attributes import LANES
 from xetl.dialects.upstream import arith, vector
 from xetl.dialects.upstream.elementwise import bit_width
 from xetl.errors import XetlError
@@ -34,12 +35,9 @@ from xetl.transforms.diagnostics import refusal
 from xetl_xegpu import simt
 from xetl_xegpu.dialect import DpasOp
 from xetl_xegpu.dialect.stage import NO_BLOCKS
+from xetl_xegpu.simt.block_ops import PIECE
 
-LANES = 16
-"""Of a subgroup."""
 _PRODUCTS = (DpasOp, vector.ContractOp)
-PIECE = 8
-"""Elements of a lane's vector: what one block message or one dpas takes."""
 
 
 class Distribution(Enum):
