@@ -22,19 +22,17 @@ chains of any length cost no recursion.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import ceil, prod
 from typing import Any
 
 from xetl.backend import Argument, Artifact, Expected
 from xetl.devices import CODES, Card, Device, find_device
+from xetl.dialects.literals import wrap
+from xetl.transforms.canonicalize.folding import BINARY, Arithmetic
 from xetl_xegpu.launch.facts import Grid, facts_of, words_of
 
 Slots = Sequence[list[Any]]
-
-
-def _ceildiv(a: int, b: int) -> int:
-    return -(-a // b)
 
 
 def _halfway(start: int, end: int, step: int) -> int:
@@ -42,42 +40,14 @@ def _halfway(start: int, end: int, step: int) -> int:
 
 
 def _trips(start: int, end: int, step: int) -> int:
-    return max(0, _ceildiv(end - start, step))
+    return max(0, -((start - end) // max(1, step)))
 
 
-def _left(a: int, b: int) -> int:
-    return a << (b & 63)
-
-
-def _right(a: int, b: int) -> int:
-    return a >> (b & 63)
-
-
-OPERATIONS: Mapping[str, Callable[..., int]] = {
-    "addi": int.__add__,
-    "subi": int.__sub__,
-    "muli": int.__mul__,
-    "divsi": int.__floordiv__,
-    "divui": int.__floordiv__,
-    "floordivsi": int.__floordiv__,
-    "ceildivsi": _ceildiv,
-    "ceildivui": _ceildiv,
-    "remsi": int.__mod__,
-    "remui": int.__mod__,
-    "minsi": min,
-    "minui": min,
-    "maxsi": max,
-    "maxui": max,
-    "andi": int.__and__,
-    "ori": int.__or__,
-    "xori": int.__xor__,
-    "shli": _left,
-    "shrsi": _right,
-    "shrui": _right,
+OPERATIONS: Mapping[str, Arithmetic] = {
+    **{op.name.removeprefix("arith."): compute for op, (compute, _) in BINARY.items()},
     "halfway": _halfway,
     "trips": _trips,
 }
-_HALF = 1 << 63
 _SOME = 4096
 """A size that nobody said."""
 
@@ -119,11 +89,8 @@ def _computed(kind: str, operands: Sequence[int | None]) -> int | None:
     numbers = [each for each in operands if each is not None]
     if do is None or len(numbers) < len(operands):
         return None
-    try:
-        found = do(*numbers)
-    except (ArithmeticError, ValueError):
-        return None
-    return (found + _HALF) % (2 * _HALF) - _HALF
+    found = do(*[*numbers, 64][:3])  # arithmetic of two numbers takes its bits
+    return None if found is None else wrap(found, 64)
 
 
 LEAVES = ("number", "word", "program", "grid", "subgroup")
