@@ -256,9 +256,7 @@ def dominates(value: Index, op: Operation) -> bool:
     if isinstance(value, int):
         return True
     owner, block = value.owner, _block_of(value)
-    here: Operation | None = op
-    while here is not None and here.parent is not block:
-        here = here.parent_op()
+    here = None if block is None else block.find_ancestor_op_in_block(op)
     if here is None:
         return False
     return isinstance(owner, Block) or owner.is_before_in_block(here)

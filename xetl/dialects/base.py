@@ -6,7 +6,7 @@ their parameters unknown.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar, cast, overload
 
@@ -360,6 +360,15 @@ def operations_in(root: Operation | Region | Block, *kinds: type[_T]) -> list[_T
         for block in (root,) if isinstance(root, Block) else root.blocks:
             visit(block.first_op)
     return found
+
+
+def around(op: Operation, *kinds: type[_T]) -> Iterator[_T]:
+    """``op`` and what it stands in, innermost first: those of these classes."""
+    found: Operation | None = op
+    while found is not None:
+        if isinstance(found, kinds):
+            yield found
+        found = found.parent_op()
 
 
 _KEEP_THE_NUMBER = ("arith.index_cast", "arith.extsi", "index.casts")

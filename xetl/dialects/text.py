@@ -15,7 +15,7 @@ from xdsl.utils.exceptions import ParseError, VerifyException
 
 from xetl.errors import IRError, suggest
 
-from .base import operations_in
+from .base import around, operations_in
 from .kernel_attributes import LEVEL, SUBGROUP, WORKGROUP
 from .parser import XetlParser, make_context
 from .upstream import cf, func, gpu
@@ -70,13 +70,9 @@ def functions_of(module: ModuleOp) -> list[Function]:
 
 def qualified_name(function: Function) -> str:
     """The name with those of the modules around it: ``kernels::gemm``."""
-    names = [function.sym_name.data]
-    around = function.parent_op()
-    while around is not None:
-        name = around.properties.get("sym_name")
-        if isinstance(name, StringAttr) and around.parent_op() is not None:
-            names.append(name.data)
-        around = around.parent_op()
+    _, *modules = around(function, Operation)
+    found = [each.properties.get("sym_name") for each in (function, *modules[:-1])]
+    names = [each.data for each in found if isinstance(each, StringAttr)]
     return "::".join(reversed(names))
 
 
@@ -111,12 +107,10 @@ def cannot_run(
 
 def location_of(op: Operation) -> tuple[int, int] | None:
     """Line and column in the text; of the operation around it if it has none."""
-    found: Operation | None = op
-    while found is not None:
-        location = innermost(found.location)
+    for each in around(op, Operation):
+        location = innermost(each.location)
         if location is not None:
             return location.line.data, location.column.data
-        found = found.parent_op()
     return None
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Operation
 
-from xetl.dialects.base import ints_of, operations_in
+from xetl.dialects.base import around, ints_of, operations_in
 from xetl.dialects.kernel_attributes import LEVEL, SUBGROUPS, WORKGROUP
 from xetl.dialects.upstream import func, gpu, memref, scf
 from xetl.dialects.xetile import AtomicRmwTileOp
@@ -51,7 +51,8 @@ class CheckBarriersPass(Pass):
         """
         for kernel in operations_in(op, gpu.FuncOp):
             inside = [o for f in functions_of(op, kernel) for o in f.walk()]
-            barriers = [each for each in _barriers(inside) if any(_forks_around(each))]
+            found = _barriers(inside)
+            barriers = [each for each in found if any(around(each, *_FORKS))]
             if barriers and _subgroups(kernel) != 1:
                 divergence = _find_divergence(op, _sources(inside, kernel))
                 _check(barriers, divergence, DiagnosticEmitter(kernel))
@@ -68,7 +69,7 @@ def _check(
     barriers: list[Operation], found: Divergence, report: DiagnosticEmitter
 ) -> None:
     for barrier in barriers:
-        for fork in _forks_around(barrier):
+        for fork in around(barrier, *_FORKS):
             if fork in found.partings:
                 raise _divergent(barrier, fork, found, report)
 
@@ -87,14 +88,6 @@ def _divergent(
         ],
         help="move the barrier to where all subgroups come by, equally often",
     )
-
-
-def _forks_around(op: Operation) -> Iterator[Operation]:
-    """Branches and loops that ``op`` stands in, innermost first."""
-    while (parent := op.parent_op()) is not None:
-        if isinstance(parent, _FORKS):
-            yield parent
-        op = parent
 
 
 def _barriers(ops: list[Operation]) -> Iterator[Operation]:
@@ -119,10 +112,7 @@ def _barriers(ops: list[Operation]) -> Iterator[Operation]:
 
 def _function_of(op: Operation) -> set[str]:
     """The name of the function around an operation, if another may call it."""
-    parent = op.parent_op()
-    while parent is not None and not isinstance(parent, func.FuncOp):
-        parent = parent.parent_op()
-    return set() if parent is None else {parent.sym_name.data}
+    return {each.sym_name.data for each in around(op, func.FuncOp)}
 
 
 def _sources(ops: list[Operation], kernel: gpu.FuncOp) -> Iterator[Operation]:

@@ -19,7 +19,7 @@ from typing import TypeVar
 from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc, ModuleOp
 from xdsl.ir import Attribute, Operation
 
-from xetl.dialects.base import is_vector, operations_in
+from xetl.dialects.base import around, is_vector, operations_in
 from xetl.dialects.kernel_attributes import ARG_NAMES, TEXT
 from xetl.dialects.upstream import func, gpu
 from xetl.dialects.xetile import TileMmaOp, TileSortOp
@@ -67,12 +67,7 @@ def remark(op: Operation, topic: str, text: str, *, is_warning: bool = False) ->
     A warning is given to the user whenever he loads the code, also from a cache; where
     nobody collects it is given at once.
     """
-    around: Operation | None = op
-    place = None
-    while place is None and around is not None:  # a pass made what has no place
-        place = next(positions_of(around.location), None)
-        around = around.parent_op()
-    line, file = (place.line.data, place.filename.data) if place else (0, "")
+    file, line, _ = next(iter(_places(op)), ("", 0, 0))
     new = Remark(line, topic, text, file, is_warning)
     found = _collected.get()
     if found is None:
@@ -210,16 +205,17 @@ class DiagnosticEmitter:
 
 
 def _places(op: Operation) -> list[tuple[str, int, int]]:
-    """File, line and column of an operation, then of the calls it came through."""
-    found: Operation | None = op
-    while found is not None:
+    """File, line and column of an operation, then of the calls it came through.
+
+    What a pass made and gave no place has that of the operation around it.
+    """
+    for outer in around(op, Operation):
         places = [
             (each.filename.data, each.line.data, each.column.data)
-            for each in positions_of(found.location)
+            for each in positions_of(outer.location)
         ]
         if places:
             return places
-        found = found.parent_op()
     return []
 
 
@@ -228,10 +224,5 @@ _CANNOT = DiagnosticKind(CompileError, "X0705", "X0705")
 
 def refusal(op: Operation, message: str, help: str) -> XetlError:
     """The error that an operation cannot be distributed."""
-    kernel: Operation = op
-    while not isinstance(kernel, gpu.FuncOp | func.FuncOp):
-        above = kernel.parent_op()
-        if above is None:
-            break
-        kernel = above
+    kernel = next(around(op, gpu.FuncOp, func.FuncOp), op)
     return DiagnosticEmitter(kernel).error(_CANNOT, op, message, help=help)

@@ -23,7 +23,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from xetl.dialects import xetile
-from xetl.dialects.base import Index, shape_of, vector_type
+from xetl.dialects.base import Index, around, shape_of, vector_type
 from xetl.dialects.kernel_attributes import LEVEL, SUBGROUP, subgroups_along_axes
 from xetl.dialects.upstream import arith, func, gpu, memref, vector
 from xetl.dialects.xetile.types import SHARED
@@ -112,9 +112,7 @@ def spread(build: Builder, value: SSAValue, shape: Sequence[int]) -> SSAValue:
 
 def _subgroup_count(op: Operation) -> int:
     """How many subgroups run this code, each by itself: 1 of a workgroup's kernel."""
-    kernel: Operation | None = op
-    while kernel is not None and not isinstance(kernel, gpu.FuncOp | func.FuncOp):
-        kernel = kernel.parent_op()
+    kernel = next(around(op, gpu.FuncOp, func.FuncOp), None)
     if kernel is None or kernel.attributes.get(LEVEL) != StringAttr(SUBGROUP):
         return 1
     return prod(subgroups_along_axes(kernel))

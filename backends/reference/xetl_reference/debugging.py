@@ -115,9 +115,7 @@ def stepper_of(op: Any) -> Stepper | None:
     where = next(frames_of(op), None)
     if where is None:
         return None
-    root = op
-    while root.parent_op() is not None:
-        root = root.parent_op()
+    root = op.get_toplevel_object()
     name = where.function or _ANY
     key = root, where.file, name
     if key not in _steppers:

@@ -28,7 +28,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xetl.analysis.axes import Slice, count_blocks, is_matrix
 from xetl.devices import DEVICES, Block, Device, find_device
 from xetl.dialects import xetile
-from xetl.dialects.base import dense_i64, operations_in, vector_type
+from xetl.dialects.base import around, dense_i64, operations_in, vector_type
 from xetl.dialects.kernel_attributes import LEVEL, WORKGROUP
 from xetl.dialects.literals import make_splat, splat_value
 from xetl.dialects.upstream import arith, func, gpu
@@ -286,12 +286,10 @@ def _problem_with(op: Operation, type_: xetile.TileType) -> str | None:
 
 
 def _device_of(op: Operation) -> Device | None:
-    above: Operation | None = op
-    while above is not None:
-        name = above.attributes.get(DEVICE)
+    for each in around(op, Operation):
+        name = each.attributes.get(DEVICE)
         if isinstance(name, StringAttr):
             return DEVICES.get(name.data)
-        above = above.parent_op()
     return None
 
 

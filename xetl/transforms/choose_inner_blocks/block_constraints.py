@@ -12,7 +12,7 @@ from xetl.analysis import axes
 from xetl.analysis.control_flow import carried_together
 from xetl.devices import Access, Block, Device, Messages
 from xetl.dialects import traits, xetile
-from xetl.dialects.base import is_vector, vector_type
+from xetl.dialects.base import around, is_vector, vector_type
 from xetl.dialects.literals import splat_value
 from xetl.dialects.upstream import arith, scf, vector
 from xetl.dialects.upstream.elementwise import bit_width
@@ -203,15 +203,8 @@ def _of_product(op: xetile.TileMmaOp, product: Product) -> list[Demand]:
 def _weight(op: Operation, value: SSAValue) -> int:
     rows, columns = axes.shape_of(value)
     size = rows * columns * element_bits(vector_type(value).element_type) // 8
-    return size * _PER_LOOP ** _loops_around(op)
-
-
-def _loops_around(op: Operation) -> int:
-    count, parent = 0, op.parent_op()
-    while parent is not None:
-        count += parent.name in ("scf.for", "scf.while")
-        parent = parent.parent_op()
-    return count
+    loops = len([*around(op, scf.ForOp, scf.WhileOp)])
+    return size * _PER_LOOP**loops
 
 
 Chosen: TypeAlias = Callable[[SSAValue], Block | None]

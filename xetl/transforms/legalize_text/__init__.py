@@ -322,7 +322,9 @@ _CONTROL_FLOW: dict[type[Operation], Rule] = {
 
 def _get_global(b: Builder, op: memref.GetGlobalOp) -> Values:
     wanted = op.symbol.root_reference
-    named = [each for each in _globals_around(op) if each.sym_name == wanted]
+    *_, top = base.around(op, Operation)
+    known = base.operations_in(top, memref.GlobalOp)
+    named = [each for each in known if each.sym_name == wanted]
     value = named[0].initial_value if named else None
     type_ = base.memref_type(op.result)
     if not named or named[0].constant is None or not base.is_dense(value):
@@ -334,13 +336,6 @@ def _get_global(b: Builder, op: memref.GetGlobalOp) -> Values:
     rank = type_.get_num_dims()
     b.add(vector.TransferWriteOp(constant, memory, [zero] * rank))
     return [memory]
-
-
-def _globals_around(op: Operation) -> list[memref.GlobalOp]:
-    top = op
-    while (around := top.parent_op()) is not None:
-        top = around
-    return base.operations_in(top, memref.GlobalOp)
 
 
 def _transposing(b: Builder, op: LoadTileOp) -> Values | None:

@@ -16,7 +16,7 @@ from xdsl.ir import Operation, SSAValue
 from xetl.analysis.axes import defined_by, lines_of
 from xetl.analysis.control_flow import targets
 from xetl.dialects import traits, xetile
-from xetl.dialects.base import shape_of, vector_type
+from xetl.dialects.base import around, shape_of, vector_type
 from xetl.dialects.kernel_attributes import LEVEL, SUBGROUP
 from xetl.dialects.literals import splat_value
 from xetl.dialects.upstream import arith, scf, vector
@@ -327,12 +327,8 @@ def maps_agree(op: Operation) -> str | None:
 
 
 def _is_for_subgroups(op: Operation) -> bool:
-    outer: Operation | None = op
-    while outer is not None:
-        if LEVEL in outer.attributes:
-            return outer.attributes[LEVEL] == StringAttr(SUBGROUP)
-        outer = outer.parent_op()
-    return False
+    levels = (each.attributes.get(LEVEL) for each in around(op, Operation))
+    return next(filter(None, levels), None) == StringAttr(SUBGROUP)
 
 
 def _map(value: SSAValue) -> Layout | None:

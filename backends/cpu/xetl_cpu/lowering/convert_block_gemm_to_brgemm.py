@@ -26,7 +26,7 @@ from xdsl.dialects.builtin import ModuleOp, NoneAttr, i64
 from xdsl.ir import SSAValue
 from xdsl.rewriter import Rewriter
 
-from xetl.dialects.base import Index, known, memref_type, operations_in
+from xetl.dialects.base import Index, around, known, memref_type, operations_in
 from xetl.dialects.upstream import arith, memref, scf
 from xetl.dialects.xsmm import BrgemmDispatchOp, BrgemmOp
 from xetl.errors import LibraryWarning
@@ -65,10 +65,8 @@ class ConvertBlockGemmToBrgemmPass(Pass):
 def _why_inline(op: BlockGemmOp, blocking: Blocking) -> str | None:
     if not blocking.is_called:
         return f"no library is called for {blocking.dtype}"
-    parent = op.parent_op()
-    while parent is not None and not isinstance(parent, FibersOp):
-        parent = parent.parent_op()
-    return None if parent is None else "subgroups that wait have small stacks"
+    waits = any(around(op, FibersOp))
+    return "subgroups that wait have small stacks" if waits else None
 
 
 def _dispatch(op: BlockGemmOp, blocking: Blocking) -> BrgemmDispatchOp:

@@ -20,13 +20,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Operation
 from xdsl.rewriter import Rewriter
 
-from xetl.dialects.base import operations_in
+from xetl.dialects.base import around, operations_in
 from xetl.dialects.upstream import memref, scf
 from xetl.dialects.xsmm import TileConfigDispatchOp, TileConfigOp
-from xetl.ir.builder import Pass, move_before
+from xetl.ir.builder import Builder, Pass, move_before
 from xetl.records import record
 from xetl_cpu.dialect import ThreadTilesOp
 from xetl_cpu.lowering.insert_amx_config import SETUP
@@ -39,13 +39,13 @@ class HoistAmxConfigPass(Pass):
 
     def rewrite(self, op: ModuleOp) -> None:
         for loop in operations_in(op, scf.ParallelOp):
-            pairs = _pairs(loop.body.block)
+            pairs = _pairs(loop)
             are_equal = self.own or len({pair.sizes for pair in pairs}) <= 1
             if not pairs or not are_equal:
                 continue
-            _to_task(loop.body.block, pairs)
+            _to_task(loop, pairs)
             if self.level == "thread":
-                _to_thread(loop.body.block, pairs[0])
+                _to_thread(loop, pairs[0])
 
 
 @record()
@@ -58,11 +58,11 @@ class _Pair:
     sizes: tuple[int, ...]
 
 
-def _pairs(body: Block) -> list[_Pair]:
+def _pairs(task: scf.ParallelOp) -> list[_Pair]:
     """The configurations of a task; nested parallel loops have their own."""
     found: list[_Pair] = []
-    for op in body.walk():
-        if not isinstance(op, memref.AllocaOp) or _task_of(op) is not body:
+    for op in operations_in(task, memref.AllocaOp):
+        if _task_of(op) is not task:
             continue
         uses = [use.operation for use in op.result.uses]
         ends = [use for use in uses if isinstance(use, TileConfigOp)]
@@ -75,14 +75,8 @@ def _pairs(body: Block) -> list[_Pair]:
     return found
 
 
-def _task_of(op: Operation) -> Block | None:
-    block = op.parent_block()
-    while block is not None:
-        parent = block.parent_op()
-        if isinstance(parent, scf.ParallelOp):
-            return block
-        block = parent.parent_block() if parent is not None else None
-    return None
+def _task_of(op: Operation) -> scf.ParallelOp | None:
+    return next(around(op, scf.ParallelOp), None)
 
 
 def _dispatch(op: TileConfigOp) -> TileConfigDispatchOp:
@@ -96,20 +90,15 @@ def _shape(op: TileConfigOp) -> tuple[int, ...]:
     return _dispatch(op).size_list()[:3]
 
 
-def _to_task(body: Block, pairs: Sequence[_Pair]) -> None:
+def _to_task(task: scf.ParallelOp, pairs: Sequence[_Pair]) -> None:
     """The first configuration moves to the ends of the task, the others go."""
     kept, *others = pairs
     for pair in others:
         _drop(pair)
-    at_head = [kept.state, *_own_kernel(kept.setup, body), kept.setup]
-    at_end = [*_own_kernel(kept.reset, body), kept.reset]
-    for op in (*at_head, *at_end):
-        op.detach()
-    first, last = body.first_op, body.last_op
-    assert first is not None
-    assert last is not None
-    body.insert_ops_before(at_head, first)
-    body.insert_ops_before(at_end, last)
+    at_head = [kept.state, *_own_kernel(kept.setup, task), kept.setup]
+    ops = [op for op in task.body.block.ops if op not in at_head]
+    move_before(at_head, ops[0])
+    move_before([*_own_kernel(kept.reset, task), kept.reset], ops[-1])
 
 
 def _drop(pair: _Pair) -> None:
@@ -117,23 +106,16 @@ def _drop(pair: _Pair) -> None:
         Rewriter.erase_op(op)
 
 
-def _own_kernel(op: TileConfigOp, body: Block) -> list[Operation]:
+def _own_kernel(op: TileConfigOp, task: scf.ParallelOp) -> list[Operation]:
     """The dispatch, if it stands inside the task and so has to move along."""
     dispatch = _dispatch(op)
-    return [dispatch] if _task_of(dispatch) is body else []
+    return [dispatch] if _task_of(dispatch) is task else []
 
 
-def _to_thread(body: Block, pair: _Pair) -> None:
-    kernels: list[SSAValue] = [pair.setup.kernel, pair.reset.kernel]
-    loop = body.parent_op()
-    assert loop is not None
+def _to_thread(task: scf.ParallelOp, pair: _Pair) -> None:
+    tiles = ThreadTilesOp(pair.setup.kernel, pair.reset.kernel)
+    own = [*_own_kernel(pair.setup, task), *_own_kernel(pair.reset, task)]
     _drop(pair)
-    for kernel in kernels:
-        dispatch = kernel.owner
-        if isinstance(dispatch, Operation) and _task_of(dispatch) is body:
-            move_before([dispatch], loop)
-    first = body.first_op
-    assert first is not None
-    tiles = ThreadTilesOp(*kernels)
-    tiles.location = first.location
-    body.insert_op_before(tiles, first)
+    move_before(own, task)
+    first, *_ = task.body.block.ops
+    Builder.before(first).add(tiles)

@@ -17,7 +17,7 @@ from xetl.codegen.arith import as_word, widen
 from xetl.codegen.emitter import constant
 from xetl.codegen.types import F32, I1, I32, I64, Builder, Value, is_narrow_float, ll
 from xetl.devices import Device
-from xetl.dialects.base import element_type, ints_of, operations_in
+from xetl.dialects.base import around, element_type, ints_of, operations_in
 from xetl.errors import InternalError
 from xetl.runtime.log import FAILED, HEADER_WORDS, LOG_WORDS, make_entry
 from xetl.transforms.diagnostics import positions_of
@@ -89,11 +89,7 @@ def entry_of(op: Operation) -> dict[str, Any]:
 
 def _refusal(op: Operation) -> tuple[str, int]:
     """What is said where hardware would refuse an operation, with so many numbers."""
-    kernel = op
-    while not isinstance(kernel, simt.FuncOp):
-        above = kernel.parent_op()
-        assert above is not None
-        kernel = above
+    (kernel,) = around(op, simt.FuncOp)
     name = kernel.sym_name.data.removesuffix(UNALIGNED)
     if isinstance(op, BlockOp):
         return _MESSAGE.format(name, op.shape), 6

@@ -32,7 +32,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from xetl.analysis.affine import is_defined_outside
 from xetl.codegen.types import I32, I64, Value, ll
-from xetl.dialects.base import constant_index
+from xetl.dialects.base import around, constant_index
 from xetl.dialects.upstream import arith, scf
 from xetl_xegpu import simt
 from xetl_xegpu.emit import builtins
@@ -111,7 +111,7 @@ def _may_share(em: KernelEmitter, op: BlockOp) -> bool:
         is_free = always(allowed(em, I32(1))) if em.ending else True
     else:
         # [measured] Single items of a payload's loads are copied where they are used.
-        is_free = shape.items > 1 and not op.is_in_loop
+        is_free = shape.items > 1 and not any(around(op, scf.ForOp, scf.WhileOp))
     return is_free and shape.bits in _BITS and shape.items <= _MOST_ITEMS
 
 

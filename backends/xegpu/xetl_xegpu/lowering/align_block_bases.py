@@ -22,8 +22,8 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
 from xetl.analysis.memory import is_dead
-from xetl.dialects.base import constant_index, ints_of, operations_in
-from xetl.dialects.upstream import arith
+from xetl.dialects.base import around, constant_index, ints_of, operations_in
+from xetl.dialects.upstream import arith, scf
 from xetl.ir.builder import Builder, Pass
 from xetl_xegpu import simt
 from xetl_xegpu.limits import BASE_ALIGNMENT, WIDTH_STEP
@@ -56,8 +56,8 @@ def _align(module: ModuleOp, kernel: simt.FuncOp) -> None:
     found: dict[int, list[BlockOp]] = {}
     starts_left: set[int] = set()
     blocks = [b for b in operations_in(kernel, BlockOp) if b.by_lanes is None]
-    in_loops = [b for b in blocks if isinstance(b, simt.BlockLoadOp) and b.is_in_loop]
-    if len(in_loops) > _MOST_IN_LOOPS:
+    loads = [each for each in blocks if isinstance(each, simt.BlockLoadOp)]
+    if sum(any(around(b, scf.ForOp, scf.WhileOp)) for b in loads) > _MOST_IN_LOOPS:
         return
     for block in blocks:
         argument = _argument_of(SSAValue.get(block.base), addresses)

@@ -51,7 +51,7 @@ from xetl.dialects.base import Value, check, constant_index, element_type, shape
 from xetl.dialects.operation import Common, Operand, XetlOp
 from xetl.dialects.traits import READS_AND_WRITES
 from xetl.dialects.type_rules import like
-from xetl.dialects.upstream import arith, scf
+from xetl.dialects.upstream import arith
 from xetl_xegpu.limits import Hints
 from xetl_xegpu.simt.memory_ops import CachedOp
 from xetl_xegpu.simt.program_ops import SUBGROUP_SIZE
@@ -177,16 +177,6 @@ class BlockOp(CachedOp):
         """The matrix and the place in it."""
         place = self.x, self.y, self.step
         return Surface(self.base, self.width, self.height, self.pitch, *place)
-
-    @property
-    def is_in_loop(self) -> bool:
-        """Whether it may be sent more than once."""
-        parent = self.parent_op()
-        while parent is not None:
-            if isinstance(parent, scf.ForOp | scf.WhileOp):
-                return True
-            parent = parent.parent_op()
-        return False
 
     def move(self, **new: SSAValue) -> None:
         """Give the message another base, width, height, pitch, x or y."""

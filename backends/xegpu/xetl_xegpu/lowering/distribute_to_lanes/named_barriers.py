@@ -22,7 +22,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
 from xetl.analysis.uniformity import find_divergence
-from xetl.dialects.base import constant_index, operations_in
+from xetl.dialects.base import around, constant_index, operations_in
 from xetl.dialects.upstream import gpu, scf
 from xetl.dialects.upstream.xegpu import (
     InitNbarrierOp,
@@ -65,17 +65,15 @@ def arrival_of(op: NbarrierWaitOp) -> NbarrierArriveOp | None:
 
     Not around a loop: there would be one arrival for many waits.
     """
-    at: Operation = op
-    while True:
+    for at in around(op, Operation):
         before = at.prev_op
         while before is not None:
             if isinstance(before, NbarrierArriveOp) and before.nbarrier is op.nbarrier:
                 return before
             before = before.prev_op
-        around = at.parent_op()
-        if not isinstance(around, scf.IfOp):
-            return None
-        at = around
+        if not isinstance(at.parent_op(), scf.IfOp):
+            break
+    return None
 
 
 def find_meetings(
@@ -269,7 +267,7 @@ def _is_meeting(op: Turn, barrier: NamedBarrier) -> bool:
 
 def _partings(lanes: Lanes) -> Mapping[Operation, Operation]:
     """The branches and loops that subgroups take differently."""
-    (module,) = [op for op in _around(lanes.source) if isinstance(op, ModuleOp)]
+    (module,) = around(lanes.source, ModuleOp)
     sources = operations_in(lanes.source, *_DIFFERENT)
     return find_divergence(module, sources).partings
 
@@ -318,7 +316,7 @@ def _check_place(lanes: Lanes, op: Operation) -> None:
         return
     partings = _partings(lanes)
     is_in_loop = False
-    for each in _around(op):
+    for each in around(op, Operation):
         is_in_loop |= isinstance(each, scf.ForOp | scf.WhileOp)
         if is_in_loop and each in partings:
             raise lanes.refuse(
@@ -331,13 +329,6 @@ def _check_place(lanes: Lanes, op: Operation) -> None:
 
 _DIFFERENT = (gpu.SubgroupIdOp, AtomicRmwOp)
 """What gives each subgroup something of its own."""
-
-
-def _around(op: Operation) -> Iterator[Operation]:
-    parent = op.parent_op()
-    while parent is not None:
-        yield parent
-        parent = parent.parent_op()
 
 
 def arrive(lanes: Lanes, op: NbarrierArriveOp) -> None:
