@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc, ModuleOp
 from xdsl.ir import Operation, SSAValue
-from xdsl.rewriter import Rewriter
+from xdsl.rewriter import InsertPoint, Rewriter
 
 from xetl.dialects.base import operations_in
 from xetl.dialects.upstream import func, gpu
@@ -75,8 +75,6 @@ def _is_plain(function: Function) -> bool:
 
 
 def _inline(call: func.CallOp, function: Function) -> None:
-    block = call.parent
-    assert block is not None
     values: dict[SSAValue, SSAValue] = dict(
         zip(function.body.block.args, call.arguments)
     )
@@ -88,7 +86,7 @@ def _inline(call: func.CallOp, function: Function) -> None:
         new = op.clone(values)
         for inner in new.walk():
             _locate(inner, call)
-        block.insert_op_before(new, call)
+        Rewriter.insert_op(new, InsertPoint.before(call))
     Rewriter.erase_op(call)
 
 

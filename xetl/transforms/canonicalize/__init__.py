@@ -19,7 +19,7 @@ from collections.abc import Iterable
 
 from xdsl.dialects.builtin import ModuleOp, f32, f64
 from xdsl.ir import Attribute, Operation, Region, SSAValue
-from xdsl.rewriter import Rewriter
+from xdsl.rewriter import InsertPoint, Rewriter
 
 from xetl.analysis.memory import is_dead, is_second_barrier
 from xetl.dialects.base import element_type
@@ -112,9 +112,7 @@ def _narrow(op: Operation) -> bool:
     ]
     # Without `contract`: the rounding stands, whatever is done with the result.
     new = type(wide)(*given, location=op.location)
-    assert op.parent is not None
-    op.parent.insert_op_before(new, op)
-    _replace(op, new.results)
+    Rewriter.replace_op(op, new)
     return True
 
 
@@ -126,9 +124,7 @@ def _materialize(value: Attribute, result: SSAValue, op: Operation) -> SSAValue:
     """A constant in front of ``op``, with its location."""
     constant = arith.ConstantOp(value, result.type, location=op.location)
     constant.result.name_hint = result.name_hint
-    block = op.parent
-    assert block is not None
-    block.insert_op_before(constant, op)
+    Rewriter.insert_op(constant, InsertPoint.before(op))
     return constant.result
 
 

@@ -264,8 +264,7 @@ def _parallel(build: Builder, op: scf.ParallelOp) -> Values:
 
 def _forall(build: Builder, op: scf.ForallOp) -> Values:
     body = op.region.block
-    end = body.last_op
-    assert end is not None
+    *_, end = body.ops
     Rewriter.erase_op(end)
     return _nest(build, body, list(zip(*op.mixed_bounds)), [], lambda b, carried: [])
 
@@ -303,8 +302,7 @@ def _move(source: Block, build: Builder) -> None:
 
 def _move_and_end(source: Block, build: Builder) -> Values:
     """Move all but the terminator; returns the terminator's operands."""
-    end = source.last_op
-    assert end is not None
+    *_, end = source.ops
     values = list(end.operands)
     Rewriter.erase_op(end)
     _move(source, build)

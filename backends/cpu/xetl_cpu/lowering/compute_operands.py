@@ -129,8 +129,7 @@ def _count_tiles(loop: scf.ForOp) -> None:
         moves = [constant_index(move) for move in update.mixed_offsets]
         if constant_index(loop.lower_bound) != 0 or moves not in ([0, step], [step, 0]):
             continue
-        first = loop.body.block.first_op
-        assert first is not None
+        first = next(iter(loop.body.block.ops))
         build, offsets = Builder.before(first), list(init.mixed_offsets)
         k_dim = moves.index(step)
         is_zero = constant_index(offsets[k_dim]) == 0

@@ -19,12 +19,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from xdsl.dialects.builtin import MemRefType, ModuleOp, NoneAttr
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
 from xetl.dialects.base import constant_index, memref_type, operations_in
 from xetl.dialects.upstream import arith, memref, scf, vector
-from xetl.ir.builder import Pass, move_before
+from xetl.ir.builder import Builder, Pass, move_before
 from xetl.records import record
 from xetl_cpu.lowering.tiles import may_alias, root
 
@@ -133,16 +133,15 @@ def _base_and_row(op: Operation) -> tuple[SSAValue, SSAValue | None]:
 def _append(first: scf.ForOp, second: scf.ForOp) -> None:
     """Put the second body at the end of the first, under its own bound."""
     block, body = first.body.block, second.body.block
-    end = block.last_op
-    assert end is not None
+    *_, end = block.ops
     body.args[0].replace_all_uses_with(block.args[0])
-    moved = [op for op in body.ops if not isinstance(op, scf.YieldOp)]
-    for op in moved:
-        op.detach()
+    build = Builder.before(end)
     if constant_index(second.upper_bound) is None:
-        moved = _guarded(block.args[0], second.upper_bound, moved)
-    for op in moved:
-        block.insert_op_before(op, end)
+        build = build.when(build.compare("slt", block.args[0], second.upper_bound))
+    for op in list(body.ops):
+        if not isinstance(op, scf.YieldOp):
+            op.detach()
+            build.add(op)
     Rewriter.erase_op(second)
 
 
@@ -174,10 +173,3 @@ def _row_loop(op: Operation) -> Operation | None:
     _, row = _base_and_row(op)
     owner = row.owner if row is not None else None
     return owner.parent_op() if isinstance(owner, Block) else None
-
-
-def _guarded(row: SSAValue, upper: SSAValue, ops: list[Operation]) -> list[Operation]:
-    inside = Block()
-    inside.add_ops([*ops, scf.YieldOp()])
-    condition = arith.CmpiOp("slt", row, upper)
-    return [condition, scf.IfOp(condition.result, [], Region(inside))]

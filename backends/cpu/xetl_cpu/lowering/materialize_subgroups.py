@@ -71,11 +71,8 @@ def lower_named_barriers(
     Args:
         outside: where a program begins, before its subgroups do.
     """
-    first = body.first_op
-    assert first is not None
     arrived, reached, progress = (_zeros(outside, n) for n in (_IDS, count, 1))
-    inside = Builder.before(first)
-    waited = _zeros(inside, _IDS)
+    waited = _zeros(Builder.before(next(iter(body.ops))), _IDS)
     counters = _Counters(arrived, reached, progress, waited, subgroup, count)
     for op in list(body.walk()):
         if isinstance(op, NbarrierArriveOp):
@@ -201,9 +198,8 @@ def _run_all(loop: scf.ParallelOp, counts: tuple[int, int, int]) -> None:
     count = prod(counts)
     program = loop.body.block
     inside = Block(arg_types=[IndexType()])
-    last = program.last_op
-    assert last is not None
-    move_to_end([op for op in program.ops if op is not last], inside)
+    *ops, last = program.ops
+    move_to_end(ops, inside)
     # Shared memory is shared wherever it is asked for, in a loop as well.
     move_before(filter(_is_shared, inside.walk()), last)
     number = inside.args[0]

@@ -191,10 +191,8 @@ def form_groups(loop: scf.ParallelOp, axis: int, size: Index) -> Group:
     inside = Builder.before(loop)
     extent = inside.minimum(inside.minus(grid, first), size)
     loop.operands[len(loop.upper_bounds) + axis] = inside.index(extent)
-    top = loop.body.block.first_op
-    assert top is not None
     place = arith.AddiOp(first, number)
-    Builder.before(top).add(place)
+    Builder.before(next(iter(loop.body.block.ops))).add(place)
     number.replace_uses_with_if(place.result, lambda use: use.operation is not place)
     return Group(extent, inside, Builder.before(group))
 

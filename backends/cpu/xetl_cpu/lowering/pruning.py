@@ -17,8 +17,7 @@ def prune_loop(loop: scf.ForOp) -> None:
     Prefetches count as nothing: what they ask for was for what has left the loop.
     """
     body = loop.body.block
-    last = body.last_op
-    assert last is not None
+    *_, last = body.ops
     operations, carried = _needed(loop, last)
     for op in reversed(list(body.ops)):
         if op is not last and op not in operations:

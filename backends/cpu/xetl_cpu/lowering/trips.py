@@ -57,8 +57,7 @@ def go_in_trips(loop: scf.ParallelOp, place: Place, step: int) -> None:
     assert isinstance(own, Operation)
     ends = {own, *(v.owner for v in own.operands)}
     moved = [op for op in dependents(loop, {place.start}) if op not in ends]
-    last = loop.body.block.last_op
-    assert last is not None
+    *_, last = loop.body.block.ops
     build = Builder.before(last)
     trips = build.for_loop(0, build.minus(place.end, place.start), step)
     trips.attributes[PIECES] = UnitAttr()

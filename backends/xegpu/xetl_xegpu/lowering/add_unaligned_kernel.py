@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr, UnitAttr
 from xdsl.ir import Operation, SSAValue
-from xdsl.rewriter import Rewriter
+from xdsl.rewriter import InsertPoint, Rewriter
 
 from xetl.dialects import xetile
 from xetl.dialects.base import is_memref, operations_in
@@ -66,6 +66,4 @@ def _add_twin(kernel: gpu.FuncOp) -> None:
     twin.attributes[NO_BLOCKS] = UnitAttr()
     for op in operations_in(twin, xetile.PrefetchTileOp):
         Rewriter.erase_op(op)
-    block = kernel.parent
-    assert block is not None
-    block.insert_op_after(twin, kernel)
+    Rewriter.insert_op(twin, InsertPoint.after(kernel))

@@ -25,7 +25,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation
 
 from xetl.analysis.memory import is_pure
-from xetl.ir.builder import Pass
+from xetl.ir.builder import Pass, move_to_end
 from xetl_xegpu import simt
 from xetl_xegpu.lowering.fit_registers.graph import behind_needs
 
@@ -56,9 +56,7 @@ def _order(block: Block) -> None:
                 ordered |= dict.fromkeys(behind_needs(at, needs, ordered.__contains__))
     if len(ordered) != len(ops):
         return  # something is used by nobody, and goes elsewhere
-    for at in ordered:
-        ops[at].detach()
-        block.add_op(ops[at])
+    move_to_end([ops[at] for at in ordered], block)
 
 
 def _packs_by_lanes(op: Operation) -> bool:

@@ -87,8 +87,8 @@ class _Step(NamedTuple):
 def _step_of(loop: scf.ForOp, index: int) -> _Step | None:
     """What a loop does to a value that it carries, if it adds sums of rows to it."""
     body = loop.body.block
-    last, carried = body.last_op, body.args[1 + index]
-    assert last is not None
+    *_, last = body.ops
+    carried = body.args[1 + index]
     total = last.operands[index].owner
     is_alone = carried.has_one_use() and last.operands[index].has_one_use()
     if not isinstance(total, arith.AddfOp) or not is_alone:

@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import (
     VectorType,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.rewriter import InsertPoint
 
 from xetl.analysis.control_flow import yielded
 from xetl.codegen.memref import static_strides
@@ -262,10 +263,7 @@ def _cast(build: Builder, base: SSAValue, type_: MemRefType[Attribute]) -> SSAVa
 
 def _stand_in(state: State, like: SSAValue) -> SSAValue:
     """A value that means a buffer."""
-    type_ = vector_type(like)
-    op = arith.ConstantOp.splat(0, type_)
-    first = state.scratch.first_op
-    assert first is not None
-    Builder.before(first).add(op)
+    op = arith.ConstantOp.splat(0, vector_type(like))
+    Builder(InsertPoint.at_start(state.scratch)).add(op)
     state.dead.append(op)
     return op.result

@@ -208,13 +208,7 @@ class State:
         """Uninitialised per-thread memory of static shape."""
         layout = NoneAttr()
         op = memref.AllocaOp(MemRefType(element, shape, layout, space or NoneAttr()))
-        first = self.scratch.first_op
-        point = (
-            InsertPoint.before(first)
-            if first is not None
-            else InsertPoint.at_end(self.scratch)
-        )
-        return Builder(point).insert(op)
+        return Builder(InsertPoint.at_start(self.scratch)).insert(op)
 
 
 def _products_of_rows(value: SSAValue) -> Iterator[BrgemmTileOp]:

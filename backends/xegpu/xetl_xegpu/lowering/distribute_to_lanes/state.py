@@ -29,7 +29,7 @@ from xetl.dialects.kernel_attributes import LANES
 from xetl.dialects.upstream import arith, vector
 from xetl.dialects.upstream.elementwise import bit_width
 from xetl.errors import XetlError
-from xetl.ir.builder import Builder
+from xetl.ir.builder import Builder, move_before
 from xetl.ir.conversion import Carried
 from xetl.transforms.diagnostics import refusal
 from xetl_xegpu import simt
@@ -266,11 +266,7 @@ class Lanes(Builder):
 
     def finish(self) -> None:
         """Put the constants ahead of all."""
-        first = self.entry.first_op
-        assert first is not None
-        for op in list(self._head.point.block.ops):
-            op.detach()
-            self.entry.insert_op_before(op, first)
+        move_before(self._head.point.block.ops, next(iter(self.entry.ops)))
 
     def beside(
         self, value: SSAValue, key: str, make: Callable[[], SSAValue]

@@ -33,7 +33,7 @@ from xdsl.rewriter import Rewriter
 from xetl.devices import Device, find_device
 from xetl.dialects.base import operations_in
 from xetl.dialects.upstream import arith
-from xetl.ir.builder import Builder, Pass
+from xetl.ir.builder import Builder, Pass, move_to_end
 from xetl_xegpu import simt
 from xetl_xegpu.lowering.fit_registers.graph import Graph, Registers, behind_needs
 from xetl_xegpu.lowering.register_need import registers_needed
@@ -266,9 +266,7 @@ def _fit(kernel: simt.FuncOp, block: Block, device: Device) -> None:
     if line.most > _bytes(device, -_BEYOND):
         kernel.attributes[simt.SPILLS] = UnitAttr()
         return
-    for op in line.operations:
-        op.detach()
-        block.add_op(op)
+    move_to_end(line.operations, block)
 
 
 def _bytes(device: Device, spare: int) -> int:
