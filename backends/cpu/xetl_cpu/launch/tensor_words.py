@@ -31,9 +31,7 @@ def word_of(kept: object) -> int:
 # 0: there is no torch, or not yet.
 P_TENSOR, P_PARAMETER, P_DESCRIBE, P_REQUIRES_GRAD = (new_word() for _ in range(4))
 P_GRAD_ENABLED, P_FORWARD, P_LEVEL, P_NO_LEVEL = (new_word() for _ in range(4))
-P_MODES, P_HAS_KEY, P_TRANSFORM, P_LACKS_KEY, P_AUTOCAST = (
-    new_word() for _ in range(5)
-)
+P_MODES, P_HAS_KEY, P_LACKS_KEY = (new_word() for _ in range(3))
 """Functions that say what is on."""
 P_TRANSFORM, P_AUTOCAST = new_word(), new_word()  # keys of what may be
 P_PLAIN, P_INFERRED = new_word(), new_word()
