@@ -180,9 +180,8 @@ def check_symbols(module: ModuleOp) -> None:
         for function in table.values():
             if isinstance(function, ModuleOp | gpu.ModuleOp):
                 continue  # what is called there is looked for there
-            for op in function.walk():
-                if isinstance(op, func.CallOp):
-                    _check_call(op, table)
+            for op in operations_in(function, func.CallOp):
+                _check_call(op, table)
 
 
 def _table(holder: Operation) -> Table:

@@ -234,11 +234,10 @@ class _Kernel:
         loops = operations_in(self._kernel, scf.ForOp)
         found = [(loop, _products(loop)) for loop in loops]
         found = [(loop, products) for loop, products in found if products]
-        for op in self._kernel.walk():
-            if isinstance(op, xetile.PrefetchTileOp):
-                if found:
-                    remark(op, TOPIC, "the kernel's own prefetches stay as they are")
-                return
+        for op in operations_in(self._kernel, xetile.PrefetchTileOp):
+            if found:
+                remark(op, TOPIC, "the kernel's own prefetches stay as they are")
+            return
         for loop, products in found:
             self._rewrite(loop, products)
 

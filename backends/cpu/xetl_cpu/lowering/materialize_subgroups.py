@@ -247,11 +247,10 @@ def _replace_thread_ids(
     rest = arith.DivuiOp(number, sizes[0].result)
     y = arith.RemuiOp(rest.result, sizes[1].result)
     z = arith.DivuiOp(rest.result, sizes[1].result)
-    for op in list(block.walk()):
-        if isinstance(op, gpu.ThreadIdOp | gpu.BlockDimOp):
-            source = sizes if isinstance(op, gpu.BlockDimOp) else (x, y, z)
-            axis = op.axis
-            Rewriter.replace_op(op, [], [source[axis].result])
+    for op in operations_in(block, gpu.ThreadIdOp, gpu.BlockDimOp):
+        source = sizes if isinstance(op, gpu.BlockDimOp) else (x, y, z)
+        axis = op.axis
+        Rewriter.replace_op(op, [], [source[axis].result])
     Rewriter.insert_op([*sizes, x, rest, y, z], InsertPoint.at_start(block))
 
 

@@ -35,14 +35,13 @@ _ORDER = "xetl.order"
 
 class OrderProgramsPass(Pass):
     def rewrite(self, op: ModuleOp) -> None:
-        for loop in op.walk():
-            if isinstance(loop, scf.ParallelOp):
-                order = _order(loop)
-                if order != sorted(order):
-                    loop.attributes[_ORDER] = DenseArrayBase.from_list(i64, order)
-                    store = operations_in(loop, StoreTileOp)[0]
-                    text = f"program_id({order[0]}) runs fastest, along the rows"
-                    remark(store, "programs", text)
+        for loop in operations_in(op, scf.ParallelOp):
+            order = _order(loop)
+            if order != sorted(order):
+                loop.attributes[_ORDER] = DenseArrayBase.from_list(i64, order)
+                store = operations_in(loop, StoreTileOp)[0]
+                text = f"program_id({order[0]}) runs fastest, along the rows"
+                remark(store, "programs", text)
 
 
 def order_of(loop: scf.ParallelOp) -> Sequence[int]:

@@ -22,7 +22,7 @@ from xdsl.dialects import builtin
 from xdsl.ir import Attribute
 
 from xetl.analysis.memory import stored_arguments
-from xetl.dialects.base import ints_of, is_memref
+from xetl.dialects.base import ints_of, is_memref, operations_in
 from xetl.dialects.memref_layout import strides_of
 from xetl.dialects.upstream import gpu
 from xetl.ir.builder import Pass
@@ -41,12 +41,11 @@ and columns."""
 
 class RecordArgumentsPass(Pass):
     def rewrite(self, op: builtin.ModuleOp) -> None:
-        for kernel in op.walk():
-            if isinstance(kernel, gpu.FuncOp):
-                types = kernel.function_type.inputs.data
-                op.attributes[STORED] = _dense(stored_arguments(kernel))
-                op.attributes[ARGUMENTS] = builtin.ArrayAttr(map(_described, types))
-                return
+        for kernel in operations_in(op, gpu.FuncOp):
+            types = kernel.function_type.inputs.data
+            op.attributes[STORED] = _dense(stored_arguments(kernel))
+            op.attributes[ARGUMENTS] = builtin.ArrayAttr(map(_described, types))
+            return
 
 
 _Table = builtin.ArrayAttr[builtin.ArrayAttr[Attribute]]

@@ -174,11 +174,10 @@ _SHIFTS = (arith.ShliOp, arith.ShrsiOp, arith.ShruiOp)
 
 def _make_total(block: Block) -> None:
     """Give every shift of a kernel a result; to be done last."""
-    for op in list(block.walk()):
-        if isinstance(op, _SHIFTS):
-            known = integer_of(op.rhs)
-            if known is None or not 0 <= known < _bits(op.rhs.type):
-                _shift(op)
+    for op in operations_in(block, *_SHIFTS):
+        known = integer_of(op.rhs)
+        if known is None or not 0 <= known < _bits(op.rhs.type):
+            _shift(op)
 
 
 def _bits(type_: Attribute) -> int:

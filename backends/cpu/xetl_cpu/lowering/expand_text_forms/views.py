@@ -14,7 +14,7 @@ from typing import Any
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from xetl.dialects.base import Index, is_memref, memref_type
+from xetl.dialects.base import Index, is_memref, memref_type, operations_in
 from xetl.dialects.kernel_attributes import SHARED
 from xetl.dialects.memref_layout import memory_space_of
 from xetl.dialects.upstream import memref
@@ -37,12 +37,10 @@ _FROM_ORIGIN = (memref.ReinterpretCastOp, memref.ExtractAlignedPointerAsIndexOp)
 
 def back_to_origins(block: Block) -> None:
     """Let what counts from the origin of a memory start there; to be done first."""
-    for op in list(block.walk()):
-        if isinstance(op, _FROM_ORIGIN):
-            op.operands[0] = _origin(op.source)
-    for op in list(block.walk()):
-        if isinstance(op, memref.ExtractStridedMetadataOp):
-            _metadata(op)
+    for op in operations_in(block, *_FROM_ORIGIN):
+        op.operands[0] = _origin(op.source)
+    for op in operations_in(block, memref.ExtractStridedMetadataOp):
+        _metadata(op)
 
 
 def _origin(value: SSAValue) -> SSAValue:
@@ -131,9 +129,7 @@ def shared_memory(block: Block) -> None:
     ``alloca`` with its memory space is the same; in a loop it would be one of each
     subgroup for the passes behind this one.
     """
-    for op in list(block.walk()):
-        if not isinstance(op, memref.AllocOp | memref.AllocaOp):
-            continue
+    for op in operations_in(block, memref.AllocOp, memref.AllocaOp):
         type_ = memref_type(op.results[0])
         if memory_space_of(type_) != SHARED or op.operands:
             continue
