@@ -6,6 +6,7 @@ import threading
 import traceback
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -65,6 +66,7 @@ def test_signature(fake: Any) -> None:
         (np.int8(7), ScalarParam("B", "i64")),
         (0.5, ScalarParam("B", "f64")),
         (np.float32(0.5), ScalarParam("B", "f64")),
+        (ml_dtypes.bfloat16(0.5), ScalarParam("B", "f64")),
         (dtypes.f16, ConstParam("B", dtypes.f16)),
         (np.float32, ConstParam("B", dtypes.f32)),
         (np.dtype("i2"), ConstParam("B", dtypes.i16)),

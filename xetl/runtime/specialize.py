@@ -158,7 +158,8 @@ def _scalar(name: str, value: object) -> tuple[ScalarParam, int | float] | None:
             problem = f"`{name}` is {number}, which does not fit a 64-bit integer"
             raise LaunchError(problem, "X0805")
         return ScalarParam(name, "i64"), number
-    if isinstance(value, float | np.floating):
+    is_float = isinstance(value, float | np.floating)
+    if is_float or _dtype_of_class(type(value)) is not None:  # bf16, for NumPy a void
         return ScalarParam(name, "f64"), float(cast("float", value))
     return None
 
