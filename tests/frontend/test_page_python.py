@@ -287,6 +287,17 @@ def test_prints(backend, capfd):
 
 @proves("debug")
 @both
+def test_prints_of_what_is_known_when_compiling(backend, capfd):
+    @xetile.kernel(grid=1)
+    def kernel(X, n, nothing=None):
+        print(X.dtype, nothing, True, 1.5, "{}", (1, "a"), n, xetile.exp)
+
+    kernel(np.zeros(3, np.uint8), 5, backend=backend)
+    assert capfd.readouterr().out.startswith("u8 None True 1.5 {} (1, 'a') 5 ")
+
+
+@proves("debug")
+@both
 def test_assertions(backend):
     @xetile.kernel(grid=1)
     def kernel(X, n):

@@ -274,8 +274,10 @@ def wrong_kind(ctx: Context, what: str, wanted: str, arg: Arg) -> CompileError:
         advice = _TILE
     elif isinstance(arg.value, types.Vector) and "tile" in wanted:
         advice = "it was loaded already: pass the tile made by xetile.init_tile"
-    elif isinstance(arg.value, types.Scalar) or types.is_number(arg.value):
+    elif types.is_scalar(arg.value) and ("vector" in wanted or "array" in wanted):
         advice = "xetile.full(shape, value, dtype) makes a vector of a number"
+    elif isinstance(arg.value, str):
+        advice = "texts are f-strings: f'{n:d}'"
     elif arg.value is None:
         advice = "test `is None` first: what is constant is decided when compiling"
     elif type(arg.value).__name__ in ("ndarray", "Tensor"):

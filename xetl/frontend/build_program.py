@@ -12,7 +12,7 @@ from xetl.dialects import xetile
 from xetl.dialects.upstream import gpu, vector
 from xetl.errors import ControlFlowError
 from xetl.frontend import arithmetic
-from xetl.frontend.arguments import Arg, Call, Given, builds, wrong_kind
+from xetl.frontend.arguments import Arg, Call, Given, builds, check_readable, wrong_kind
 from xetl.frontend.arrays import as_memref
 from xetl.frontend.builtin_calls import BUILTINS
 from xetl.frontend.casts import extract, runtime
@@ -193,6 +193,9 @@ def _print(ctx: Context, given: Given, node: ast.Call) -> None:
     values: list[Arg] = []
     for arg in given.positional:
         value = as_text(arg.value)
+        if is_constant(value):  # as in an f-string
+            check_readable(ctx, arg)
+            value = str(value)
         if isinstance(value, Text):
             parts.append(value.template)
             values += [Arg(each, arg.node) for each in value.values]

@@ -389,6 +389,8 @@ def _host_function(
     name: str = getattr(callee, "__name__", str(callee))
     advice: str | None = _advice_on(name, ops.__all__)
     advice = advice or "compute it before the launch and pass it to the kernel"
+    if name == "format":
+        advice = "texts are f-strings: f'{n:d}'"
     if name in ("print", "pprint"):
         advice = "use xetile.device_print, or xetile.static_print when compiling"
     problem = f"`{ctx.frame.text(node.func)}` is a function of the host"

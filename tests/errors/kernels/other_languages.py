@@ -97,6 +97,16 @@ def wrong_module_of_functions(X: "f32 2"):
     # CHECK: xetile has the functions: xetile.exp, say
 
 
+def wrong_format_of_old(X: "f32 1", n: "i64"):
+    print("%d" % n)  # ERROR: X0303 an operand of `%` must be a vector or a number, not the constant '%d'
+    # CHECK: = help: texts are f-strings: f'{n:d}'
+
+
+def wrong_format_method(X: "f32 1", n: "i64"):
+    print("{:d}".format(n))  # ERROR: X0106 `"{:d}".format` is a function of the host
+    # CHECK: = help: texts are f-strings: f'{n:d}'
+
+
 def wrong_ones(X: "f32 2"):
     v = xetile.ones((8, 8))  # ERROR: X0102 `xetile` has no attribute `ones`
     # CHECK: write `xetile.full(shape, 1.0, dtype)`
