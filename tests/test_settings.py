@@ -52,6 +52,13 @@ def test_a_text_is_read_as_the_variable_s(monkeypatch: pytest.MonkeyPatch) -> No
         settings.verify = "maybe"
 
 
+def test_a_misspelt_field_is_not_taken() -> None:
+    settings: Any = config
+    with pytest.raises(LaunchError, match="has no field `bakend`") as caught:
+        settings.bakend = "cpu"
+    assert caught.value.help == "did you mean `backend`?"
+
+
 def test_settings_that_held_before_are_the_same_object_again() -> None:
     own = Config()
     before = own.assigned

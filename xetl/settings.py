@@ -10,9 +10,9 @@ import os
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Generic, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
-from xetl.errors import LaunchError, suggest
+from xetl.errors import LaunchError, did_you_mean, suggest
 
 T = TypeVar("T")
 
@@ -186,6 +186,15 @@ class Config:
         rest = [each for each in self._before if each is not known]
         self._before = [*rest[-_MOST_BEFORE:], known]
         self.assigned = known
+
+    if not TYPE_CHECKING:  # checkers know the fields
+
+        def __setattr__(self, name: str, value: object) -> None:
+            known = [each for each, s in vars(Config).items() if isinstance(s, Setting)]
+            if name not in (*known, "assigned", "compiling_forbidden", "_before"):
+                problem = f"`xetl.config` has no field `{name}`"
+                raise LaunchError(problem, "X0814", did_you_mean(name, known))
+            super().__setattr__(name, value)
 
     @property
     def of_code(self) -> tuple[object, ...]:
