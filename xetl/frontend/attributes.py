@@ -186,7 +186,11 @@ def _constant_index(
     value = ctx.evaluate(node)
     if not is_constant(value):
         problem = f"{what} must be known when compiling"
-        raise ctx.error("X0305", problem, node, label=f"is {describe(value)}")
+        help_ = "loop over xetile.static_range, or choose with `if`"
+        if "slice" in what:
+            help_ = "of a vector xetile.gather chooses elements as the run decides"
+        label = f"is {describe(value)}"
+        raise ctx.error("X0305", problem, node, label=label, help=help_)
     return value
 
 

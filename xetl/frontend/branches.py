@@ -396,11 +396,15 @@ def join_values(
                 help="choose the tiles, or what is loaded from them",
             )
         if not carrying.same_kind(first, second) or not carrying.can_cross(first):
+            help_ = "make both of one kind, shape and dtype"
+            if not (carrying.can_cross(first) or carrying.can_cross(second)):
+                help_ = "the run chooses numbers, vectors and tiles: use each in a"
+                help_ += " branch of an `if`"
             raise ctx.error(
                 "X0602",
                 f"this is {carrying.describe_kind(first)} or"
                 f" {carrying.describe_kind(second)}, as the run decides",
-                help="make both of one kind, shape and dtype",
+                help=help_,
             )
     one.state = _with_value(one.state, first)
     other.state = _with_value(other.state, second)

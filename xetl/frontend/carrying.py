@@ -15,6 +15,7 @@ from xetl.errors import CompileError
 from xetl.frontend.casts import runtime
 from xetl.frontend.context import Context
 from xetl.frontend.types import (
+    Array,
     Binding,
     Scalar,
     Tile,
@@ -245,10 +246,20 @@ def _change(ctx: Context, name: str, first: Binding, last: Binding) -> CompileEr
             "X0601", problem, last.node, notes=[last.value.why], help=help_
         )
     origin = f" (set{line_of(first.node)})" if first.node else " (a parameter)"
-    before, now = describe_kind(first.value), describe_kind(last.value)
+    before, now = (
+        f"the array `{v.name}`" if isinstance(v, Array) else describe_kind(v)
+        for v in (first.value, last.value)
+    )
     advice = "keep one shape and dtype, or use another name in the loop"
+    unrolled = "in a loop, unless xetile.static_range unrolls it"
     if (before, now) == ("an int", "a float"):
         advice = f"start with a float: `{name} = 0.0`"
+    elif first.value is None:
+        advice = f"start with a value: `{name} = xetile.zeros(shape, dtype)`, say"
+    elif not (can_cross(first.value) and can_cross(last.value)):
+        advice = f"only numbers, vectors and tiles change {unrolled}"
+    elif isinstance(first.value, tuple) and isinstance(last.value, tuple):
+        advice = f"a list keeps its length {unrolled}"
     return ctx.error(
         "X0602",
         f"the loop changes `{name}` from {before} to {now}",

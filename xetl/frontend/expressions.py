@@ -67,6 +67,9 @@ def _constant(ctx: Context, node: ast.Constant) -> Value:
 @expression(ast.Name)
 def _name(ctx: Context, node: ast.Name) -> Value:
     binding = read(ctx, node, lambda: ctx.scope.find(node.id))
+    if binding is None and ctx.scope.sets(node.id):
+        help_ = f"set `{node.id}` before the loop or the `if`"
+        raise ctx.error("X0101", f"`{node.id}` is not defined here", help=help_)
     if binding is None:
         candidates = {*ctx.scope.names(), *dir(builtins)}
         raise ctx.error(

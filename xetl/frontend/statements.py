@@ -261,7 +261,8 @@ def _annotated(ctx: Context, node: ast.AnnAssign) -> None:
     value = ctx.evaluate(node.value)
     if isinstance(value, types.Scalar) and ctx.evaluate(node.annotation) is constexpr:
         problem = "this `constexpr` is known at run time only"
-        raise ctx.error("X0606", problem, node.value)
+        help_ = "leave `constexpr` out, or pass it to the kernel as one"
+        raise ctx.error("X0606", problem, node.value, help=help_)
     assign(ctx, node.target, value, node)
 
 

@@ -416,6 +416,10 @@ class Scope:
         value = self.outer.get(name, MISSING)
         return None if value is MISSING else Binding(value)
 
+    def sets(self, name: str) -> bool:
+        """Whether the function sets ``name`` somewhere."""
+        return isinstance(self.outer, Scope | Environment) and self.outer.sets(name)
+
     def names(self) -> Iterable[str]:
         """Every name that can be seen."""
         yield from self.bindings
@@ -434,6 +438,11 @@ class Environment(Mapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         return self._reads.name(self._function, name)
+
+    def sets(self, name: str) -> bool:
+        """Whether the function has a local variable called so."""
+        code = self._function.__code__
+        return name in (*code.co_varnames, *code.co_cellvars)
 
     def __iter__(self) -> Any:
         yield from self._function.__code__.co_freevars

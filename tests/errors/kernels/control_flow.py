@@ -234,3 +234,53 @@ def wrong_vectors_and(X: "f32 2", n: "i64"):
     v = xetile.zeros((4, 4), f32)
     # CHECK: combine masks with `&`, `|`, `~`
     w = n > 3 and v > 2  # ERROR: X0308 a vector has no truth value
+
+
+def wrong_start_with_none(X: "f32 2", n: "i64"):
+    acc = None
+    for _ in range(n):
+        v = xetile.zeros((4, 4), f32)
+        # CHECK: = help: start with a value: `acc = xetile.zeros(shape, dtype)`, say
+        acc = v if acc is None else acc + v  # ERROR: X0602 the loop changes `acc` from the constant None to f32 (4, 4)
+
+
+def wrong_list_that_grows(X: "f32 1", n: "i64"):
+    found = []
+    for i in range(n):
+        # CHECK: = help: a list keeps its length in a loop, unless xetile.static_range unrolls it
+        found = [*found, X[i]]  # ERROR: X0602 the loop changes `found` from () to (a float)
+
+
+def wrong_array_that_a_loop_changes(X: "f32 1", Y: "f32 1", n: "i64"):
+    Z = X
+    for _ in range(n):
+        # CHECK: = help: only numbers, vectors and tiles change in a loop, unless xetile.static_range unrolls it
+        Z = Y  # ERROR: X0602 the loop changes `Z` from the array `X` to the array `Y`
+
+
+def wrong_choice_of_a_function(X: "f32 1", n: "i64"):
+    # CHECK: = help: the run chooses numbers, vectors and tiles: use each in a branch of an `if`
+    f = xetile.exp if n > 2 else xetile.log  # ERROR: X0602 this is the operation `exp` or the operation `log`, as the run decides
+
+
+def wrong_first_of_a_loop(X: "f32 1", n: "i64"):
+    for i in range(n):
+        if i == 0:
+            first = X[i]
+        else:
+            # CARET: first
+            # CHECK: = help: set `first` before the loop or the `if`
+            first = first + X[i]  # ERROR: X0101 `first` is not defined here
+
+
+def wrong_index_of_a_tuple(X: "f32 1", n: "i64"):
+    pair = X[0], X[1]
+    for i in range(2):
+        # CARET: i
+        # CHECK: = help: loop over xetile.static_range, or choose with `if`
+        X[i] = pair[i]  # ERROR: X0305 an index of a tuple must be known when compiling
+
+
+def wrong_constant_of_the_run(X: "f32 1", n: "i64"):
+    # CHECK: = help: leave `constexpr` out, or pass it to the kernel as one
+    N: xetile.constexpr = n  # ERROR: X0606 this `constexpr` is known at run time only
