@@ -13,8 +13,10 @@ from tests.ops.test_like_torch import BOUNDS, close
 from xetl import ops
 from xetl.errors import LaunchError
 from xetl.language.dtypes import bf16, f32
-from xetl.ops.products import scaled_products
-from xetl.ops.products.scaled_products import int4_product
+from xetl.ops.calling.declarations import Operand
+from xetl.ops.products import int4_products
+from xetl.ops.products.int4_products import cut_int4, int4_product, int4_rows
+from xetl.settings import config
 
 
 def operands(n: int, k: int, groups: int, dtype: Any) -> tuple[Any, ...]:
@@ -50,30 +52,54 @@ def test_values(m: int, groups: int, has_zeros: bool, dtype: Any) -> None:
         close(torch.from_numpy(ops.linear_int4(*arrays)), found, 1e-6)
 
 
-def kernel_code(m: int, stage: str) -> str:
-    """The kernel for m rows, of bf16, that lie as they should."""
+def operands_of(m: int) -> tuple[Any, ...]:
+    """Of a kernel for m rows of bf16, that lie as they should."""
     _, weight, scales, zeros = operands(128, 64, 2, torch.bfloat16)
     x, out = (torch.ones(m, n, dtype=torch.bfloat16) for n in (64, 128))
-    factors = f32 if m <= 4 else bf16
-    weight = weight.contiguous()
-    constants = f32, factors, 16, m, 128
-    return int4_product.ir(stage, x, weight, scales, zeros, None, out, *constants)
+    return x, weight.contiguous(), scales, zeros, None, out
 
 
-def test_a_byte_becomes_two_floats_in_five_steps() -> None:
+@pytest.mark.parametrize("m", [1, 4])
+def test_a_byte_becomes_two_floats_once_for_all_rows(m: int) -> None:
     """As 32 bits: extended, masked, shifted, converted twice; 8 is taken off later."""
-    lines = kernel_code(1, "loops").splitlines()
-    start = next(
-        i for i, line in enumerate(lines) if "arith.shrsi" in line and "vector" in line
-    )
-    steps = [line.split()[2] for line in lines[start - 1 : start + 7]]
-    names = ["extui", "shrsi", "sitofp", "mulf", "andi", "sitofp", "mulf", "addf"]
-    assert [step.removeprefix("arith.") for step in steps] == names
+    constants = f32, 16, 16, m, 16, 128
+    code = int4_rows.ir("loops", *operands_of(m), *constants, target="avx2")
+    start = code.index("arith.shrsi")
+    whole = code[code.rindex("scf.if", 0, start) : code.index("} else {", start)]
+    counts = [whole.count(f"arith.{name} ") for name in ("extui", "andi", "shrsi")]
+    assert counts == [2, 2, 2]  # vectors of 16 columns
+    assert (whole.count("arith.sitofp "), whole.count("math.fma ")) == (4, 4 * m)
 
 
 @pytest.mark.parametrize("m", [2, 16])
 def test_both_halves_of_a_group_are_one_product(m: int) -> None:
-    assert kernel_code(m, "xetile").count("xetile.tile_mma") == 1
+    code = int4_product.ir("xetile", *operands_of(m), f32, bf16, 16, m, 128)
+    assert code.count("xetile.tile_mma") == 1
+
+
+@pytest.mark.parametrize(
+    ("target", "m", "rows", "block"),
+    [
+        *(("avx2", 1, 1, 64), ("avx2", 2, 2, 32), ("avx2", 5, 3, 16)),
+        *(("avx2", 8, 4, 16), ("avx2", 70, 4, 16)),
+        *(("avx512", 1, 1, 256), ("avx512", 8, 4, 64), ("avx512", 9, 16, None)),
+    ],
+)
+def test_few_rows_need_no_product(
+    target: str, m: int, rows: int, block: int | None
+) -> None:
+    """Nor do many rows where products have few registers; sums take half of these."""
+    config.target = target
+    x = np.zeros((m, 1024), np.float32)
+    try:
+        kernel, grid, constants = cut_int4(Operand("x", x.shape, f32, x), m, 4096, 64)
+    finally:
+        del config.target
+    if block is None:
+        assert (kernel, constants) == (int4_product, (f32, f32, 64, rows, 128))
+    else:
+        assert (kernel, constants) == (int4_rows, (f32, 64, 16, rows, block, 1024))
+    assert grid == (-(-4096 // constants[-1]), -(-m // rows), 1)
 
 
 def test_columns_of_bytes_are_copied_first(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,13 +107,13 @@ def test_columns_of_bytes_are_copied_first(monkeypatch: pytest.MonkeyPatch) -> N
     _, weight, scales, _ = operands(70, 128, 2, torch.float32)
     assert weight.stride() == (1, 64)
     x = torch.randn(1, 128)
-    copied, names = scaled_products.copied, list[str]()
+    copied, names = int4_products.copied, list[str]()
 
     def noted(source: Any, *rest: Any) -> Any:
         names.append(source.name)
         return copied(source, *rest)
 
-    monkeypatch.setattr(scaled_products, "copied", noted)
+    monkeypatch.setattr(int4_products, "copied", noted)
     found = ops.linear_int4(x, weight, scales)
     assert names == ["weight"]
     straight = ops.linear_int4(x, weight.contiguous(), scales)

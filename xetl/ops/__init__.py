@@ -84,7 +84,8 @@ _NAMES = {
     "losses.pointwise_losses": "kl_div mse_loss",
     "rows.reductions": "amax amin argmax argmin cumsum mean sum",
     "rotary": "rope",
-    "products.scaled_products": "grouped_mm linear_int4 scaled_mm",
+    "products.int4_products": "linear_int4",
+    "products.scaled_products": "grouped_mm scaled_mm",
     "rows.softmaxes": "log_softmax softmax",
     "rows.variances": "var",
 }
@@ -106,8 +107,9 @@ if TYPE_CHECKING:
     from xetl.ops.losses.pointwise_losses import kl_div, mse_loss
     from xetl.ops.optimisers import adamw, sgd
     from xetl.ops.products.added_products import addmm, baddbmm
+    from xetl.ops.products.int4_products import linear_int4
     from xetl.ops.products.matrix_product import bmm, linear, matmul, prepack
-    from xetl.ops.products.scaled_products import grouped_mm, linear_int4, scaled_mm
+    from xetl.ops.products.scaled_products import grouped_mm, scaled_mm
     from xetl.ops.rotary import rope
     from xetl.ops.rows.channel_norms import batch_norm, group_norm
     from xetl.ops.rows.extremes import max, min

@@ -30,6 +30,7 @@ from xetl.ops.calling.declarations import (
     wrong_shape,
 )
 from xetl.ops.calling.operands import Numbers, Shape, order_of
+from xetl.runtime.executables import choose_target
 from xetl.runtime.kernel import Kernel
 from xetl.runtime.placement import choose_backend
 from xetl.runtime.usm import DEVICE_BACKEND
@@ -190,6 +191,13 @@ def _fits_messages(x: Operand) -> bool:
 def sums_of(*dtypes: DType) -> DType:
     """The dtype that computes for these: f64 if one of them is."""
     return f64 if f64 in dtypes else f32
+
+
+def vectors_of(x: Operand) -> tuple[int, int]:
+    """How many vectors registers hold where it is, and sums that one has."""
+    backend = choose_backend(values=[array_of(x)])
+    registers, lanes = backend.vectors(choose_target(backend))
+    return registers, lanes * 32 // sums_of(x.dtype).bits
 
 
 def floats(function: str, *operands: Operand | None) -> DType:

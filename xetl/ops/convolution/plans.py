@@ -18,11 +18,17 @@ from xetl.ops.activations import copied
 from xetl.ops.calling.calls import Launch, View, itself
 from xetl.ops.calling.declarations import Operand, Step, temporary
 from xetl.ops.calling.operands import Numbers, Shape
-from xetl.ops.calling.views import array_of, flat_view, size_of, sums_of, width_of
+from xetl.ops.calling.views import (
+    array_of,
+    flat_view,
+    size_of,
+    sums_of,
+    vectors_of,
+    width_of,
+)
 from xetl.ops.convolution.geometry import ALL, Geometry, Pair
 from xetl.ops.convolution.kernels import cleared, convolution, direct, shifted, turned
 from xetl.ops.products.product_steps import Seen, each_row, multiply
-from xetl.runtime.executables import choose_target
 from xetl.runtime.placement import choose_backend
 
 TILE = 64
@@ -365,7 +371,7 @@ def part_of(x: Operand, g: Geometry, channels: Pair) -> int:
     """
     inner, outer = channels
     item = sums_of(x.dtype).bits // 8
-    if outer > _vectors_of(x)[1] and not _has_few_taps(x, g, inner):
+    if outer > vectors_of(x)[1] and not _has_few_taps(x, g, inner):
         return 0
     down = (g.taps[0] - 1) * g.dilation[0] // g.stride[0]
     planes = inner * g.stride[0] * g.stride[1] * item
@@ -384,7 +390,7 @@ def _has_few_taps(x: Operand, g: Geometry, inner: int) -> bool:
     """
     is_cpu = choose_backend(values=[array_of(x)]).name == "cpu"
     is_short = inner * g.taps[1] < _VECTOR and inner * size_of(g.taps) <= _FEW_TAPS
-    return is_cpu and is_short and _vectors_of(x)[0] >= 32
+    return is_cpu and is_short and vectors_of(x)[0] >= 32
 
 
 def tile_of(x: Operand, g: Geometry, outer: int) -> Pair:
@@ -392,7 +398,7 @@ def tile_of(x: Operand, g: Geometry, outer: int) -> Pair:
 
     Their sums take half of the registers.
     """
-    registers, lanes = _vectors_of(x)
+    registers, lanes = vectors_of(x)
     vectors = cdiv(widths_of(x, g)[0], lanes)
     most = max(1, min(_SUMS, registers // 2 // vectors))
     sums = max(n for n in range(1, most + 1) if outer % n == 0)
@@ -400,16 +406,9 @@ def tile_of(x: Operand, g: Geometry, outer: int) -> Pair:
     return evenly(g.result[0], rows), sums
 
 
-def _vectors_of(x: Operand) -> Pair:
-    """How many vectors registers hold where it is, and sums that one has."""
-    backend = choose_backend(values=[array_of(x)])
-    registers, lanes = backend.vectors(choose_target(backend))
-    return registers, lanes * 32 // sums_of(x.dtype).bits
-
-
 def widths_of(x: Operand, g: Geometry) -> Pair:
     """Columns of a tile of `direct`, and of the planes that it copies."""
-    registers, lanes = _vectors_of(x)
+    registers, lanes = vectors_of(x)
     width = min(TILE, registers // 4 * lanes, width_of(g.result[1]))
     seen = width + (g.taps[1] - 1) * g.dilation[1] // g.stride[1]
     # Whole vectors: they are stored without masks, and shuffled apart.

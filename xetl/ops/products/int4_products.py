@@ -1,0 +1,281 @@
+"""Products by weights of 4 bits, in groups (``linear_int4``).
+
+Source: Frantar et al., "GPTQ", arXiv 2210.17323; torch's ``_weight_int4pack_mm``, whose
+numbers these are, in a layout that needs no packing function.
+"""
+
+from __future__ import annotations
+
+from math import gcd
+from typing import Any
+
+from xetl import xetile
+from xetl.errors import LaunchError
+from xetl.language.dtypes import u8
+from xetl.language.ops import cdiv
+from xetl.ops.activations import copied
+from xetl.ops.calling.calls import Launch, itself
+from xetl.ops.calling.declarations import (
+    SUMS,
+    ArrayLike,
+    Call,
+    Operand,
+    Step,
+    result,
+    temporary,
+    wrong_shape,
+)
+from xetl.ops.calling.declare import function
+from xetl.ops.calling.operands import Numbers
+from xetl.ops.calling.views import array_of, floats, size_of, vectors_of
+from xetl.ops.matrices import put, take
+from xetl.ops.products.plans import smallest
+from xetl.runtime.grid import Grid
+from xetl.runtime.kernel import Kernel
+from xetl.runtime.placement import choose_backend
+from xetl.xetile import Array, Vector, constexpr
+
+_NAME = "linear_int4"
+_ROWS, _COLUMNS = (1, 2, 4, 8, 16, 64), (16, 32, 64, 128, 256, 512, 1024)
+_FEW = 4
+"""Rows that are summed at once, or that f32 multiplies: bf16 costs more to make than it
+saves."""
+_MOST = 8
+"""Rows that are summed without a product. Without AVX-512 all are: what a product gains
+it loses where its weights go through memory ([measured] Zen 3)."""
+_PROGRAMS = 4
+"""That share the columns then: not more, so that long rows of bytes are streamed."""
+_PART = 16
+"""Rows of bytes, each a stream from memory: 64 of them take three times as long as 16
+([measured] Zen 3, one row, 4096 columns)."""
+_WIDEST = 128
+"""Columns of a tile of a product."""
+_JOINED = 64
+"""Halves of groups up to here are one product: both fit in L1 or near it."""
+
+
+@xetile.kernel
+def int4_product(
+    x: Array,
+    weight: Array,
+    scales: Array,
+    zeros: Array | None,
+    bias: Array | None,
+    out: Array,
+    ACC: constexpr,
+    FACTORS: constexpr,
+    HALF: constexpr,
+    BM: constexpr,
+    BN: constexpr,
+) -> None:
+    """``out = sum by group of (x @ q) * scales + sum(x) * (zeros - 8 scales) + bias``.
+
+    Args:
+        x: (m, k).
+        weight: (k / 2, n); of each group the lower halves of bytes are its first HALF
+            rows, the upper ones the others.
+        scales: (groups, n).
+        zeros: the same, or None.
+        bias: (n,) or None.
+        out: (m, n).
+        ACC: the dtype that is summed in.
+        FACTORS: the dtype that is multiplied.
+        HALF: half of a group.
+        BM: rows of a tile.
+        BN: its columns.
+    """
+    m, n = xetile.program_id(1) * BM, xetile.program_id(0) * BN
+    acc = xetile.zeros((BM, BN), ACC)
+    for g in range(scales.shape[0]):
+        # As 32 bits, a byte becomes a float in one step more.
+        pairs = take(weight, [g * HALF, n], (HALF, BN), xetile.i32)
+        low, high = (pairs & 15).to(FACTORS), (pairs >> 4).to(FACTORS)
+        both = take(x, [m, 2 * g * HALF], (BM, 2 * HALF), FACTORS)
+        if HALF <= _JOINED:
+            part = xetile.tile_mma(both, xetile.cat(low, high))
+        else:
+            part = xetile.tile_mma(both[:, :HALF], low)
+            part = xetile.tile_mma(both[:, HALF:], high, part)
+        total = both.to(ACC).sum(1, keepdims=True)
+        acc = acc + scaled_group(part, total, scales, zeros, g, n, ACC, BN)
+    if bias is not None:
+        acc = acc + take(bias, [n], (BN,), ACC)
+    put(acc, out, [m, n])
+
+
+@xetile.function
+def scaled_group(
+    part: Vector,
+    total: Vector,
+    scales: Array,
+    zeros: Array | None,
+    g: int,
+    n: int,
+    ACC: constexpr,
+    BN: constexpr,
+) -> Vector:
+    """Products of a group, scaled; ``total`` are the sums of its numbers."""
+    scale = take(scales, [g, n], (1, BN), ACC)
+    shift = -8 * scale
+    if zeros is not None:
+        shift = shift + take(zeros, [g, n], (1, BN), ACC)
+    return part * scale + total * shift
+
+
+@xetile.kernel
+def int4_rows(
+    x: Array,
+    weight: Array,
+    scales: Array,
+    zeros: Array | None,
+    bias: Array | None,
+    out: Array,
+    ACC: constexpr,
+    HALF: constexpr,
+    PART: constexpr,
+    BM: constexpr,
+    BN: constexpr,
+    WIDTH: constexpr,
+) -> None:
+    """The same for few rows: weights become floats in registers, where they meet all.
+
+    Args: as of `int4_product`, but for
+        PART: rows of bytes that are summed at once, a divisor of HALF.
+        BN: columns whose sums stay in registers.
+        WIDTH: columns of a program.
+    """
+    m, n = xetile.program_id(1) * BM, xetile.program_id(0) * WIDTH
+    factors = xetile.slm((BM, 2 * PART), ACC)  # numbers are read from it without tests
+    acc = xetile.slm((BM, WIDTH), ACC)
+    put(xetile.zeros((BM, WIDTH), ACC), acc, [0, 0])
+    for first in range(0, weight.shape[0], PART):
+        g = first // HALF
+        one = take(x, [m, g * HALF + first], (BM, PART), ACC)
+        two = take(x, [m, g * HALF + first + HALF], (BM, PART), ACC)
+        total = (one + two).sum(1, keepdims=True)
+        xetile.barrier()
+        put(one, factors, [0, 0])
+        put(two, factors, [0, PART])
+        xetile.barrier()
+        for c in range(0, min(WIDTH, out.shape[1] - n), BN):
+            part = xetile.zeros((BM, BN), ACC)
+            for i in range(PART):
+                pairs = take(weight, [first + i, n + c], (1, BN), xetile.i32)
+                low, high = (pairs & 15).to(ACC), (pairs >> 4).to(ACC)
+                part = part + take(factors, [0, i], (BM, 1), ACC) * low
+                part = part + take(factors, [0, PART + i], (BM, 1), ACC) * high
+            part = scaled_group(part, total, scales, zeros, g, n + c, ACC, BN)
+            put(take(acc, [0, c], (BM, BN), ACC) + part, acc, [0, c])
+    xetile.barrier()
+    found = take(acc, [0, 0], (BM, WIDTH), ACC)
+    if bias is not None:
+        found = found + take(bias, [n], (WIDTH,), ACC)
+    put(found, out, [m, n])
+
+
+@function()
+def linear_int4(
+    input: ArrayLike,
+    weight: ArrayLike,
+    scales: ArrayLike,
+    zeros: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    *,
+    out: ArrayLike = None,
+) -> Any:
+    """``input @ w.T + bias`` with ``w[j, i] = (q[j, i] - 8) * scales + zeros``.
+
+    The numbers q are 0 to 15; scales and zeros are those of the group of i, and of j.
+    A group is ``k / groups`` numbers beside each other. In memory, two numbers that are
+    half a group apart share a byte: of q, (n, k) of NumPy, ``weight`` is ::
+
+        parts = q.T.reshape(groups, 2, k // groups // 2, n)
+        weight = (parts[:, 1] << 4 | parts[:, 0]).reshape(k // 2, n)
+        weight = numpy.ascontiguousarray(weight)  # else each call copies it
+
+    Args:
+        input: (..., k); f16, bf16, f32 or f64, from any library as for `matmul`.
+        weight: (k / 2, n), u8.
+        scales: (groups, n); a float dtype of 32 bits or less, so are the next ones.
+        zeros: (groups, n), or None for 0.
+        bias: (n,) or None.
+        out: (..., n), where the result goes, of any float dtype.
+
+    Raises:
+        LaunchError: shapes (X0827) or dtypes (X0828) do not fit.
+    """
+    groups = _check(input, weight, scales, zeros, bias)
+    (*lead, k), n, m = input.shape, weight.shape[1], size_of(input.shape[:-1])
+    dtype = floats(_NAME, input)
+
+    def steps(made: Any) -> list[Step]:
+        x, q, first = input, weight, list[Step]()
+        if not array_of(x).flags.c_contiguous:
+            x = temporary(x.shape, dtype)
+            first.append(copied(input, x, SUMS[dtype]))
+        if array_of(weight).strides[1] != 1:  # columns would be gathered byte by byte
+            q = temporary(q.shape, u8)
+            first.append(copied(weight, q))
+
+        def matrix(array: Numbers) -> Numbers:
+            return array.reshape(m, -1)
+
+        views = (matrix, itself, itself, itself, itself, matrix)
+        kernel, grid, constants = cut_int4(x, m, n, k // groups // 2)
+        launch = Launch(kernel, views, (), grid, constants)
+        return [*first, Step(launch, (x, q, scales, zeros, bias, *made))]
+
+    return Call((result((*lead, n), dtype),), steps)
+
+
+def cut_int4(
+    x: Operand, m: int, n: int, half: int
+) -> tuple[Kernel, Grid, tuple[Any, ...]]:
+    """The kernel for m rows and n columns, its grid and its constants."""
+    registers, lanes = vectors_of(x)
+    is_cpu = choose_backend(values=[array_of(x)]).name == "cpu"
+    rows, sums = smallest(_ROWS, m), SUMS[x.dtype]
+    if is_cpu and (m <= _MOST or registers <= 16):
+        columns = smallest(_COLUMNS, cdiv(n, _PROGRAMS))
+        block = min(columns, registers // 2 // min(rows, _FEW) * lanes)
+        kernel, rows = int4_rows, cdiv(m, cdiv(m, _FEW))
+        constants = (sums, half, gcd(half, _PART), rows, block, columns)
+    else:
+        kernel, columns = int4_product, min(smallest(_COLUMNS, n), _WIDEST)
+        factors = sums if rows <= _FEW else x.dtype
+        constants = (sums, factors, half, rows, columns)
+    return kernel, (cdiv(n, columns), cdiv(m, rows), 1), constants
+
+
+def _check(
+    x: Operand,
+    weight: Operand,
+    scales: Operand,
+    zeros: Operand | None,
+    bias: Operand | None,
+) -> int:
+    """The number of groups; a LaunchError if operands do not fit."""
+    k = x.shape[-1] if x.shape else 0
+    fits = weight.ndim == scales.ndim == 2 and weight.shape[0] * 2 == k > 0
+    groups = scales.shape[0] if fits else 0
+    if not groups or k % (2 * groups):
+        problem = f"`input` is {x.shape}, `weight` {weight.shape}, `scales` "
+        help_ = "pass (..., k), (k / 2, n), (groups, n); a group has an even size"
+        raise wrong_shape(_NAME, f"{problem}{scales.shape}", help_)
+    n = weight.shape[1]
+    for each, shape in ((scales, (groups, n)), (zeros, (groups, n)), (bias, (n,))):
+        if each is None:
+            continue
+        if tuple(each.shape) != shape:
+            problem = f"`{each.name}` is {each.shape}, but `weight` {weight.shape}"
+            raise wrong_shape(_NAME, problem, f"pass {shape}")
+        if not each.dtype.is_float or each.dtype.bits > 32:
+            raise _wrong_dtype(each, "f32, f16 or bf16")
+    if weight.dtype != u8:
+        raise _wrong_dtype(weight, "u8, two numbers a byte")
+    return groups
+
+
+def _wrong_dtype(operand: Operand, wanted: str) -> LaunchError:
+    problem = f"`{_NAME}` was given `{operand.name}` of {operand.dtype}"
+    return LaunchError(problem, code="X0828", help=f"pass {wanted}")
