@@ -19,14 +19,19 @@ from hypothesis import HealthCheck, settings
 from tests.backends.xegpu import device
 from tests.poison import poison_workspaces
 from xetl.settings import config
+from xetl.transforms.choose_inner_blocks import BLOCKED
+from xetl.transforms.distribute_to_subgroups import XETILE_SG
+from xetl.transforms.propagate_wg_maps.rules import XETILE_MAPPED
 from xetl.transforms.stages import LOOPS, register_stage
 from xetl_cpu.targets import find_target, host_machine
+from xetl_xegpu.dialect.stage import XEGPU
 from xetl_xegpu.launch import devices
 
 devices.set_up()
-# Users' kernels are verified once, when they come from the front end; in tests what
-# the CPU's passes leave is, too.
-register_stage(replace(LOOPS, is_verified=True))
+# Users' kernels are verified when they come from the front end, and as lanes; in tests
+# what passes leave is, too.
+for each in (LOOPS, XETILE_MAPPED, XETILE_SG, BLOCKED, XEGPU):
+    register_stage(replace(each, is_verified=True))
 settings.register_profile(
     "any speed", deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )

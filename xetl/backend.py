@@ -205,7 +205,13 @@ class Executable(ABC):
 
 
 class QueuedExecutable(Executable):
-    """An executable that runs on a queue of a device."""
+    """An executable that runs on a queue of a device.
+
+    Attributes:
+        compile_part: makes one of the ``parts`` that ``meta`` of its artifact names.
+    """
+
+    compile_part: Callable[[str], Artifact]
 
     @abstractmethod
     def submit(
@@ -301,6 +307,14 @@ class BackendBase(ABC):
 
     def variant(self, target: str) -> str:
         """The target with what settings add to it."""
+        return target
+
+    def first_part(self, target: str) -> str:
+        """The target with what says which part of the code a launch compiles first.
+
+        Others are compiled when one needs them (`QueuedExecutable.compile_part`);
+        `text` and `export` take all together, and `build` takes any.
+        """
         return target
 
     def slm_limit(self, target: str) -> int:

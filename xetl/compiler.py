@@ -81,8 +81,9 @@ def _compile(
 ) -> Artifact:
     start = perf_counter()
     kernel, file = names
+    part = backend.first_part(target)
     with collect_remarks() as remarks, refuse_deep_nesting(kernel, file):
-        pipeline = pipeline_of(backend, target)
+        pipeline = pipeline_of(backend, part)
         dump = Dump(backend.name, pipeline.names())
         module = make()
         asserts = bool(operations_in(module, AssertOp))
@@ -92,7 +93,7 @@ def _compile(
             if step.stage == FIRST_STAGE:
                 report_map_conflicts(step.module, pipeline.passes)
                 elements = elements_each(step.module)
-        artifact = backend.build(module, signature, target)
+        artifact = backend.build(module, signature, part)
     facts: dict[str, object] = {"kernel": kernel, "backend": backend.name}
     facts |= {"target": target, "elements": elements}
     facts |= {"compile_ms": (perf_counter() - start) * 1e3, **facts_of(remarks, file)}

@@ -349,8 +349,11 @@ DEVICES: Mapping[str, Device] = {
 
 
 def find_device(name: str) -> Device:
-    """The device called ``name``; a LaunchError if there is none."""
-    found = DEVICES.get(name)
+    """The device called ``name``; a LaunchError if there is none.
+
+    What follows a ``+`` says which part of the code for it.
+    """
+    found = DEVICES.get(name.partition("+")[0])
     if found is not None:
         return found
     known = ", ".join(f"`{each}`" for each in DEVICES)

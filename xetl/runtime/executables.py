@@ -8,17 +8,24 @@ from __future__ import annotations
 import hashlib
 import warnings
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache, cached_property
 from operator import is_
 from typing import Any, NamedTuple, TypeAlias, cast
 
-from xetl.backend import Artifact, BackendBase, Executable, Place, other_backends
+from xetl.backend import (
+    Artifact,
+    BackendBase,
+    Executable,
+    Place,
+    QueuedExecutable,
+    other_backends,
+)
 from xetl.errors import LaunchError, SettingWarning, TileMapWarning, did_you_mean
 from xetl.frames import is_debugged
 from xetl.imports import collecting_rarely, import_whole
 from xetl.language.contents import content, is_opaque
 from xetl.language.reads import Captured, Question, Reads
-from xetl.language.signature import Signature
 from xetl.locks import ForkSafeLock
 from xetl.runtime.cache import DiskCache, disk_cache
 from xetl.runtime.call_site import warn_at_caller
@@ -187,13 +194,18 @@ class Loaded:
     """The code of a kernel, and what the runtime must know about it."""
 
     def __init__(
-        self, artifact: Artifact, backend: BackendBase, signature: Signature
+        self,
+        artifact: Artifact,
+        backend: BackendBase,
+        wanted: Specialization,
+        find: Callable[[Specialization, BackendBase, str], Loaded],
     ) -> None:
         self.artifact = artifact
         self.stored = artifact.stored
         self.meta = artifact.meta
         self.backend = backend
-        self._signature = signature
+        self._wanted = replace(wanted, args=(), values=())  # keeps no array alive
+        self._find = find
         self._was_called = False
         _warn_of_settings()
         for line, text, file in artifact.meta.get("warnings", ()):
@@ -202,7 +214,18 @@ class Loaded:
     @cached_property
     def executable(self) -> Executable:
         """The code, runnable; made late, since `warmup` needs no device."""
-        return self.backend.load(self.artifact, self._signature)
+        found = self.backend.load(self.artifact, self._wanted.signature)
+        if isinstance(found, QueuedExecutable):
+            found.compile_part = self._compile_part
+        return found
+
+    def _compile_part(self, target: str) -> Artifact:
+        return self._find(self._wanted, self.backend, target).artifact
+
+    def complete(self) -> None:
+        """Compile what else a launch may need."""
+        for part in self.meta.get("parts", ()):
+            self._compile_part(part)
 
     def deserves_shortcut(self) -> bool:
         """Whether this call may make one: it is at hand, or there was a call before."""
@@ -278,6 +301,11 @@ class Executables:
                 self._by_key[key] = found
         return found
 
+    def _load(
+        self, wanted: Specialization, backend: BackendBase, target: str
+    ) -> Loaded:
+        return self.get(wanted, backend, target).loaded
+
     def compile(
         self,
         wanted: Specialization,
@@ -327,7 +355,7 @@ class Executables:
             )
         made = Fingerprint(base, reads)
         meta = {**new.meta, "positions": made.positions}
-        loaded = Loaded(Artifact(new.payload, meta), backend, wanted.signature)
+        loaded = Loaded(Artifact(new.payload, meta), backend, wanted, self._load)
         self._remember(made, loaded)
         self._compiles.add(made.facts, cache)
         if cache is not None:
@@ -352,7 +380,7 @@ class Executables:
             artifact = None if cache is None else cache.load(asked.digest)
             if artifact is None or not _names_right_lines(artifact, asked):
                 return None
-            return Loaded(artifact, backend, wanted.signature)
+            return Loaded(artifact, backend, wanted, self._load)
         return loaded if _names_right_lines(loaded.artifact, asked) else None
 
     def _remember(self, found: Fingerprint, loaded: Loaded) -> None:

@@ -113,7 +113,12 @@ class Kernel(LaunchedKernel):
             target: the machine; by default the one launches use.
             keywords: compile-time values.
         """
-        self._found([signature], self._known([signature], keywords), target)
+        backend, values = self._bind_any(
+            [signature], self._known([signature], keywords), target
+        )
+        wanted = specialize(self._parameters, values)
+        found = self._executables.get(wanted, backend, choose_target(backend, target))
+        found.loaded.complete()
 
     @errors_at_caller
     def explain(

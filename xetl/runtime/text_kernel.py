@@ -229,7 +229,7 @@ class TextKernel(LaunchedKernel):
     def warmup(self, **options: Any) -> None:
         """Compile for any arguments of these types; options as for `explain`."""
         kernel, given, backend, target = self._asked((), options, None)
-        kernel._load(given, backend, target)
+        kernel._load(given, backend, target).complete()
 
     @errors_at_caller
     def bind(
@@ -349,7 +349,7 @@ class TextKernel(LaunchedKernel):
             artifact = self._compiled(given, backend, target)
             if cache is not None:
                 cache.store(key, artifact)
-        return Loaded(artifact, backend, given.signature)
+        return Loaded(artifact, backend, given, self._load)
 
     def _compiled(
         self, given: Specialization, backend: BackendBase, target: str

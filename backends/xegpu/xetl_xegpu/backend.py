@@ -23,6 +23,7 @@ from xetl.errors import LaunchError
 from xetl.findings import TestDevice
 from xetl.language.signature import Signature
 from xetl.settings import config
+from xetl_xegpu.limits import FIRST
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -48,6 +49,10 @@ class XegpuBackend(BackendBase):
             return self._own_place().target
         except LaunchError:
             return _WITHOUT_DEVICE
+
+    def first_part(self, target: str) -> str:
+        """Without the kernel for arrays that no message moves: few launches need it."""
+        return target if "+" in target else target + FIRST
 
     def cache_key(self, target: str) -> str:
         """LLVM makes the SPIR-V, and a setting; the driver's own code is not kept."""

@@ -17,6 +17,9 @@ LIMIT = 1 << 24
 UNALIGNED = "_unaligned"
 """The end of the name of the kernel that moves no blocks by messages."""
 
+FIRST, OTHER = "+blocks", "+any"
+"""Behind a target: the kernel that launches take where they can, and the other one."""
+
 REFUSED = "X0835"
 """The error where an emulated device does what hardware would refuse."""
 

@@ -26,7 +26,7 @@ from xetl_xegpu.dialect import XeGPU, XeGPUExtensions
 from xetl_xegpu.dialect.stage import XEGPU
 from xetl_xegpu.emit import module as emission
 from xetl_xegpu.emit.workgroup import own_bytes
-from xetl_xegpu.limits import BASE_ALIGNMENT
+from xetl_xegpu.limits import BASE_ALIGNMENT, FIRST, OTHER
 from xetl_xegpu.lowering import record_arguments
 from xetl_xegpu.lowering.add_unaligned_kernel import AddUnalignedKernelPass
 from xetl_xegpu.lowering.align_block_bases import AlignBlockBasesPass
@@ -59,20 +59,23 @@ STAGE_AFTER = {
 
 def passes(target: str) -> list[ModulePass]:
     """From the ``xetile`` stage to ``lanes``."""
+    device, is_first = find_device(target), target.endswith(FIRST)
+    add = [AddUnalignedKernelPass(target.endswith(OTHER))]
+    if is_first and not device.emulated:  # else one of both is chosen
+        add = []
+    target = device.name
     # A launch must be told what arguments are, once they are so.
-    narrow = [] if find_device(target).has_fp64 else [NarrowScalarFloatsPass(target)]
-    gather = [GatherBarriersPass()] if find_device(target).emulated else []
+    narrow = [] if device.has_fp64 else [NarrowScalarFloatsPass(target)]
+    gather = [GatherBarriersPass()] if device.emulated else []
     return [
         *narrow,
         record_arguments.RecordArgumentsPass(),
-        *device_pipeline.device_passes(
-            target, find_device(target).shared_bytes, config.prefetch
-        ),
+        *device_pipeline.device_passes(target, device.shared_bytes, config.prefetch),
         LegalizeVectorsPass(),
-        AddUnalignedKernelPass(),
+        *add,
         ConvertXetileToXegpuPass(),
         TakeXegpuTextPass(target),
-        DropSpareKernelPass(),
+        DropSpareKernelPass(is_first),
         ReduceAfterLoopsPass(),
         CanonicalizePass(),
         CSEPass(),
@@ -102,7 +105,10 @@ def build(module: ModuleOp, target: str) -> Artifact:
     Each kernel is a program of its own: a driver builds the one that is launched.  The
     kernels leave the module.
     """
+    is_first, target = target.endswith(FIRST), find_device(target).name
     kernels = [op for op in module.ops if isinstance(op, FuncOp)]
+    moved = kernels[0].attributes.get(record_arguments.BLOCK_ARGUMENTS)
+    is_part = is_first and len(kernels) == 1 and bool(ints_of(moved))
     needs = sorted(_needs(module))
     arguments = record_arguments.recorded_arguments(module)
     grf = planned_registers(kernels, target)
@@ -121,6 +127,7 @@ def build(module: ModuleOp, target: str) -> Artifact:
         "grf": grf,
         "needs": needs,
         "work": work,
+        "parts": [target + OTHER] if is_part else [],
     }
     artifact = Artifact(b"".join(each.spirv for each in programs), meta)
     for each in expected(artifact, None, None)[:1]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from math import prod
 from typing import Any, cast
 
@@ -45,6 +46,14 @@ class XegpuExecutable(QueuedExecutable):
         self._shortcuts: dict[QueuePlace, Shortcuts] = {}
         self._status: dict[tuple[QueuePlace, str], StatusWords] = {}
 
+    @cached_property
+    def _other(self) -> XegpuExecutable:
+        """The kernel for any arrays, compiled at the first launch that needs it."""
+        artifact = self.compile_part(self.facts.parts[0])
+        found = XegpuExecutable(artifact, self._signature)
+        found._shortcuts = self._shortcuts  # they are looked for here
+        return found
+
     def launch(self, grid: Grid, args: Sequence[Argument]) -> None:
         """Run the kernel on our own queue, and wait for it."""
         self.submit(grid, args, place_of(default_queue())).wait()
@@ -67,7 +76,9 @@ class XegpuExecutable(QueuedExecutable):
             LaunchError: the device lacks something, and the arrays are as they were;
                 or it was lost.
         """
-        where = cast("QueuePlace", place)
+        return self._submit(grid, args, cast("QueuePlace", place))
+
+    def _submit(self, grid: Grid, args: Sequence[Argument], where: QueuePlace) -> Event:
         check_fits(self.facts, where.device)  # before anything is copied
         staged, seen, padded = None, args, frozenset[int]()
         if where.device.has_messages or not where.device.reads_host:
@@ -76,6 +87,9 @@ class XegpuExecutable(QueuedExecutable):
         kernel, reason = choose_kernel(self.facts, grid, seen, padded)
         if reason is not None:
             _say(f"`{self.facts.name}` runs without block messages: {reason}")
+        if kernel is None:
+            staged = seen = None  # no copy need be there twice
+            return self._other._submit(grid, args, where)
         status = self._status_of(kernel, where)
         event, known = self._start(grid, seen, where, kernel, status)
         if not kernel.tells and not (staged and staged.keep):

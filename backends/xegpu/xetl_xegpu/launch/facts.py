@@ -77,11 +77,12 @@ class CodeFacts:
 
     Attributes:
         target: what it was compiled for.
-        kernels: the most demanding first; the last one takes anything.
+        kernels: the most demanding first; the last one takes anything, or a part does.
         stored: indices of the arrays that are written.
         slm_bytes: shared local memory of a workgroup.
         grf: registers of a thread it was planned for.
         needs: dtypes that the device must compute with.
+        parts: what else can be compiled: it takes any arrays.
     """
 
     target: str
@@ -91,6 +92,7 @@ class CodeFacts:
     slm_bytes: int
     grf: int
     needs: frozenset[str]
+    parts: tuple[str, ...]
 
     @property
     def name(self) -> str:
@@ -112,7 +114,7 @@ class CodeFacts:
 def facts_of(meta: Mapping[str, Any]) -> CodeFacts:
     """Read what `xetl_xegpu.pipeline` wrote."""
     return CodeFacts(
-        target=meta["target"],
+        target=find_device(meta["target"]).name,
         kernels=tuple(_kernels(meta["kernels"])),
         arguments=tuple(
             ArgumentFacts(kind, tuple(sizes), tuple(strides))
@@ -122,6 +124,7 @@ def facts_of(meta: Mapping[str, Any]) -> CodeFacts:
         slm_bytes=meta["slm_bytes"],
         grf=meta["grf"],
         needs=frozenset(meta["needs"]),
+        parts=tuple(meta.get("parts", ())),
     )
 
 
@@ -148,8 +151,10 @@ def choose_kernel(
     grid: Grid,
     args: Sequence[Argument],
     padded: Collection[int] = (),
-) -> tuple[KernelFacts, str | None]:
+) -> tuple[KernelFacts | None, str | None]:
     """The first kernel that this launch fits, and why it is not the first of all.
+
+    None where one of the ``parts`` has it.
 
     Args:
         padded: indices of the arrays that have zeros behind their rows.
@@ -160,6 +165,8 @@ def choose_kernel(
         if found is None:
             return kernel, reason
         reason = reason or found
+    if facts.parts:
+        return None, reason
     raise InternalError(f"no kernel of `{facts.name}` takes these arrays: {reason}")
 
 

@@ -3,7 +3,8 @@
 Why: block messages ask more of base, pitch and width of a matrix than users promise;
 what an array is like is known at the launch only, which then takes the other kernel.
 
-There is no prefetch in the twin: only messages ask for anything.
+There is no prefetch in the twin: only messages ask for anything.  A launch needs it so
+rarely that it is compiled then: alone, in place of the kernel (``is_alone``).
 
 Before: ``gpu.func @f(...) kernel { ... xetile.load_tile ... }``
 After:  the same, and ``gpu.func @f_unaligned(...) kernel attributes {xegpu.no_blocks}``
@@ -12,6 +13,8 @@ Left alone: kernels that move, or ask for, no tile of global memory as a block.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr, UnitAttr
 from xdsl.ir import Operation, SSAValue
@@ -28,12 +31,17 @@ from xetl_xegpu.limits import UNALIGNED
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.plan import tile_origins
 
 
+@dataclass(frozen=True)
 class AddUnalignedKernelPass(Pass):
+    is_alone: bool = False
+
     def rewrite(self, op: ModuleOp) -> None:
         for kernel in operations_in(op, gpu.FuncOp):
             marked = NO_BLOCKS in kernel.attributes
             if kernel.is_kernel and not marked and wants_blocks(kernel):
                 _add_twin(kernel)
+                if self.is_alone:
+                    Rewriter.erase_op(kernel)
 
 
 def wants_blocks(kernel: gpu.FuncOp) -> bool:

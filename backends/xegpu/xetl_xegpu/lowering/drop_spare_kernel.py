@@ -1,5 +1,7 @@
 """drop-spare-kernel: of a kernel and its twin one goes, if neither needs messages.
 
+Or the twin in any case (``keeps_one``): a launch has it compiled if it needs it.
+
 Why: the launch takes the twin where an array does not fit block messages.  A kernel in
 which none turned out to be possible asks nothing of any array, so its twin would never
 run.  GPUs keep the kernel: it loads lines of 16 elements.  Where messages are emulated
@@ -15,6 +17,8 @@ Left alone: kernels that move blocks of an array by messages, and those without 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.rewriter import Rewriter
 
@@ -27,7 +31,10 @@ from xetl_xegpu.limits import UNALIGNED
 from xetl_xegpu.lowering.record_arguments import BLOCK_ARGUMENTS
 
 
+@dataclass(frozen=True)
 class DropSpareKernelPass(Pass):
+    keeps_one: bool = False
+
     def rewrite(self, op: ModuleOp) -> None:
         kernels = operations_in(op, gpu.FuncOp)
         named = {kernel.sym_name.data: kernel for kernel in kernels}
@@ -37,6 +44,7 @@ class DropSpareKernelPass(Pass):
         )
         for name, kernel in named.items():
             twin = named.get(name + UNALIGNED)
-            if twin is None or ints_of(kernel.attributes.get(BLOCK_ARGUMENTS)):
+            moves_blocks = bool(ints_of(kernel.attributes.get(BLOCK_ARGUMENTS)))
+            if twin is None or (moves_blocks and not self.keeps_one):
                 continue
-            Rewriter.erase_op(kernel if is_emulated else twin)
+            Rewriter.erase_op(kernel if is_emulated and not moves_blocks else twin)
