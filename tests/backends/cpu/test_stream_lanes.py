@@ -59,6 +59,13 @@ def sums_of_pieces(X, Y, BM: constexpr, BN: constexpr):
     xetile.store_tile(out, xetile.init_tile(Y, [r, 0], (1, 1)))
 
 
+@xetile.kernel
+def squares(X, Y, BM: constexpr, BN: constexpr):
+    at = [xetile.program_id(0) * BM, 0]
+    v = xetile.load_tile(xetile.init_tile(X, at, (BM, BN)))
+    xetile.store_tile(v * v, xetile.init_tile(Y, at, (BM, BN)))
+
+
 @pytest.fixture
 def halving(monkeypatch: pytest.MonkeyPatch) -> str:
     """A target that computes its registers in halves; nothing made for it is kept."""
@@ -98,6 +105,16 @@ def test_others_load_whole_ones() -> None:
 
 def test_narrow_numbers_fill_it_anyway(halving: str) -> None:
     assert "vector<16xf16>" in loads(row_sums, np.float16, halving)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "whole"), [("int8", "16xi8"), ("float16", "16xf16"), ("float32", "8xf32")]
+)
+def test_functions_of_16_bits_fill_a_register_without_masks(
+    dtype: Any, whole: str
+) -> None:
+    assert f"vector<{whole}>" in loads(squares, dtype, "avx2")
+    assert "vector<16x" not in loads(row_sums, dtype, "avx2")
 
 
 @pytest.mark.parametrize("kernel", [sums_of_exp, largest, column_sums, spread_sums])
