@@ -87,6 +87,7 @@ def test_errors_of_kernels_are_on_their_line(xetl: Any) -> None:
         ([f"{FILE}:gemm", GEMM, "BM=fast"], 2, "a text has quotes: 'fast'"),
         ([f"{FILE}:gemm", GEMM, "BM=1/0"], 2, "cannot be read: ZeroDivisionError"),
         ([f"{FILE}:gemm", GEMM, GEMM], 2, "is no constant; write NAME=VALUE"),
+        ([f"{FILE}:gemm", *GEMM.split()], 2, "the signature as one word"),
         ([f"{FILE}:gemm", "f32[M"], 2, 'the signature "f32[M" is wrong'),
         ([f"{FILE}:gemm", GEMM, "--stage", "asn"], 2, "did you mean `asm`?"),
         ([f"{FILE}:gemm", GEMM, "--target", "avx21"], 2, "did you mean `avx2`?"),

@@ -213,7 +213,8 @@ def read_grid(text: str | None, names: Mapping[str, Any], kernel: Any = None) ->
 def _constant(word: str, known: dict[str, Any]) -> tuple[str, Any]:
     match = _CONSTANT.fullmatch(word)
     if match is None:
-        why = f"`{word}` is no constant; write NAME=VALUE, such as BM=128"
+        why = f"`{word}` is no constant; write NAME=VALUE, such as BM=128, and the"
+        why += ' signature as one word: "f32[M,N] f32[N]"'
         raise click.BadParameter(why, param_hint="NAME=VALUE")
     name, text = match.groups()
     try:
