@@ -82,7 +82,7 @@ def test_errors_of_kernels_are_on_their_line(xetl: Any) -> None:
         (["nowhere.py"], 2, "there is no file `nowhere.py`"),
         (["no.such.module"], 2, "there is no file `no.such.module`"),
         ([f"{FILE}:gem"], 2, "no kernel called `gem`; did you mean `gemm`?"),
-        ([FILE], 2, "has 3 kernels; write "),
+        ([FILE], 2, "has 4 kernels; write "),
         ([f"{FILE}:gemm", GEMM, "BM=f23"], 2, "`f23` of `BM=f23` is not defined; did"),
         ([f"{FILE}:gemm", GEMM, "BM=fast"], 2, "a text has quotes: 'fast'"),
         ([f"{FILE}:gemm", GEMM, "BM=1/0"], 2, "cannot be read: ZeroDivisionError"),

@@ -94,6 +94,11 @@ def _static_assert(call: Call) -> None:
     if not is_constant(condition):
         problem = "the condition of `static_assert` is known at run time only"
         help_ = "use xetile.device_assert"
+        if call.ctx.frame.hidden:
+            problem = (
+                f"`{call.ctx.frame.operation()}` takes numbers known when compiling"
+            )
+            help_ = "pass them to the kernel as `constexpr`"
         raise call.unfit("X0606", problem, "cond", help_)
     if not arithmetic.truth(call.ctx, call.args["cond"]):
         text = call.value("msg")

@@ -235,6 +235,8 @@ def _extent(call: Call, value: types.Value, name: str, number: int) -> types.Ext
         node = node.elts[number]
     problem = f"`{name}` of `{call.name}` must hold ints"
     help_ = _WHOLE if types.is_scalar(value) else None
+    if isinstance(value, types.Vector):
+        help_ = "without a shape, init_tile(X, indices) has an element for each"
     raise call.ctx.error(
         "X0305", problem, node, label=f"is {types.describe(value)}", help=help_
     )

@@ -84,7 +84,9 @@ def inline_local(
     """Compile a call of a function or lambda written in the kernel."""
     scope = types.Scope(function.scope)
     file = function.frame.source
-    return _inline(ctx, function.node, file, scope, function.defaults, given, node)
+    is_hidden = function.frame.hidden  # written in an operation
+    defaults = function.defaults
+    return _inline(ctx, function.node, file, scope, defaults, given, node, is_hidden)
 
 
 def _inline(
@@ -95,6 +97,7 @@ def _inline(
     defaults: Mapping[str, types.Value],
     given: Given,
     node: ast.Call,
+    hidden: bool = False,
 ) -> types.Value:
     name = _name_of(function)
     if ctx.frame.depth >= MAX_INLINING:
@@ -106,7 +109,7 @@ def _inline(
     bound, rest = bind_arguments(ctx, name, parameters, given, node)
     if function.args.vararg is not None:
         bound[function.args.vararg.arg] = Arg(tuple(a.value for a in rest), node)
-    return _run_in(ctx, function, file, scope, bound, node)
+    return _run_in(ctx, function, file, scope, bound, node, hidden=hidden)
 
 
 def _run_in(
@@ -293,8 +296,26 @@ def call_operation(
     parameters = parameters_of(declaration)
     args, rest = bind_arguments(ctx, name, parameters, given, node)
     if body_of(declaration) is not None:
+        _refuse_other_than_ints(ctx, name, declaration, args)
         return inline_operation(ctx, declaration, args, node)
     return _builder(ctx, name, node)(Call(ctx, name, node, args, rest))
+
+
+def _refuse_other_than_ints(
+    ctx: Context,
+    name: str,
+    declaration: Callable[..., Any],
+    args: Mapping[str, Arg],
+) -> None:
+    """What an operation declares as ``int`` is one; its body would say less."""
+    for each, annotation in declaration.__annotations__.items():
+        if annotation != "int" or each not in args:
+            continue
+        arg = args[each]
+        if not types.is_scalar(arg.value) or types.scalar_kind(arg.value) != "int":
+            problem = f"`{each}` of `{name}` must be an int"
+            label = f"is {types.describe(arg.value)}"
+            raise ctx.error("X0305", problem, arg.node, label=label)
 
 
 def _call_method(
@@ -380,7 +401,13 @@ def _not_callable(ctx: Context, callee: types.Value, node: ast.Call) -> CompileE
         )
     if callable(callee):
         return _host_function(ctx, callee, node)
-    return ctx.error("X0310", f"{types.describe(callee)} cannot be called", node.func)
+    advice = "give a function: `lambda a, b: a + b`, say"
+    return ctx.error(
+        "X0310",
+        f"{types.describe(callee)} cannot be called",
+        node.func,
+        help=advice if isinstance(callee, str) else None,
+    )
 
 
 def _host_function(

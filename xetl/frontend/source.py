@@ -88,6 +88,11 @@ class Frame:
         outer = [] if self.parent is None else self.parent.functions()
         return [self.function, *outer]
 
+    def operation(self) -> str | None:
+        """The operation called by the user that this is inlined in; None: none."""
+        outer = None if self.parent is None else self.parent.operation()
+        return outer or (self.function if self.hidden else None)
+
     def of_user(self, node: ast.AST) -> tuple[Frame, ast.AST]:
         """The innermost frame and syntax that are not inside of an operation."""
         if self.hidden and self.parent is not None and self.call is not None:

@@ -167,5 +167,5 @@ def wrong_element_of_a_vector(X: "f32 2"):
 
 
 def wrong_offset_of_rand(X: "f32 2"):
-    xetile.rand(xetile.arange(8), 3)  # ERROR: X0102 `offsets` has no attribute `dtype`
+    xetile.rand(7, 3)  # ERROR: X0102 `offsets` has no attribute `dtype`
     # CHECK: `offsets` is the constant 3: pass a vector

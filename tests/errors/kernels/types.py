@@ -253,3 +253,46 @@ def wrong_step_along_the_contiguous_dim(X: "f32 2"):
 
 def wrong_count_of_slices(X: "f32 2"):
     v = X[1:, 2:, 3:]  # ERROR: X0206 `X` has rank 2, but 3 indices are given
+
+
+def wrong_number_of_bins(X: "i32 1", n: "i64"):
+    v = xetile.load_tile(xetile.init_tile(X, [0], (8,)))
+    # CARET: 2.5
+    h = xetile.histogram(v, 2.5)  # ERROR: X0305 `bins` of `histogram` must be an int
+
+
+def wrong_seed(X: "i32 1"):
+    # CARET: 0.5
+    # CHECK: is the constant 0.5
+    v = xetile.rand(0.5, xetile.arange(8))  # ERROR: X0305 `seed` of `rand` must be an int
+
+
+def wrong_count_of_the_run(X: "f32 1", n: "i64"):
+    v = xetile.load_tile(xetile.init_tile(X, [0], (8,)))
+    # CARET: xetile.topk(v, n)
+    # CHECK: = help: pass them to the kernel as `constexpr`
+    best, at = xetile.topk(v, n)  # ERROR: X0606 `topk` takes numbers known when compiling
+
+
+def wrong_axis_of_the_run(X: "f32 1", n: "i64"):
+    v = xetile.load_tile(xetile.init_tile(X, [0], (8,)))
+    # CARET: xetile.sort(v, n)
+    w = xetile.sort(v, n)  # ERROR: X0606 `sort` takes numbers known when compiling
+
+
+def wrong_function_of_a_scan(X: "f32 1"):
+    v = xetile.load_tile(xetile.init_tile(X, [0], (8,)))
+    # CARET: xetile.associative_scan(v, 0, lambda a: a)
+    w = xetile.associative_scan(v, 0, lambda a: a)  # ERROR: X0105 `lambda` takes 1 positional argument, but 2 are given
+
+
+def wrong_text_for_a_function(X: "f32 1"):
+    v = xetile.load_tile(xetile.init_tile(X, [0], (8,)))
+    # CHECK: = help: give a function: `lambda a, b: a + b`, say
+    w = xetile.reduce(v, 0, "add")  # ERROR: X0310 the constant 'add' cannot be called
+
+
+def wrong_offsets_of_a_vector(X: "f32 1"):
+    # CARET: xetile.arange(4)
+    # CHECK: = help: without a shape, init_tile(X, indices) has an element for each
+    t = xetile.init_tile(X, [xetile.arange(4)], (4,))  # ERROR: X0305 `offsets` of `init_tile` must hold ints
