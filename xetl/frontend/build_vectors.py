@@ -343,11 +343,10 @@ def _arg_extremum(call: Call) -> Value:
 def _position(call: Call, extremum: str) -> Value:
     """The first position that holds the extremum: the least of all that do."""
     ctx, value = call.ctx, call.vector("v")
-    rank = len(value.shape)
-    if call.value("axis") is None and rank == 2:
+    of_all = call.value("axis") is None
+    if of_all and len(value.shape) == 2:
         value = shape_cast(ctx, value, (value.shape[0] * value.shape[1],))
-        rank = 1
-    dim = 0 if rank == 1 else call.axis("axis", rank)
+    dim = 0 if of_all else call.axis("axis", len(value.shape))
     kind = kind_of(call, extremum, value.dtype)
     best = broadcast(ctx, _reduce(call, kind, value, [dim]), value.shape)
     if value.dtype.is_float:

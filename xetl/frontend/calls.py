@@ -296,22 +296,25 @@ def call_operation(
     parameters = parameters_of(declaration)
     args, rest = bind_arguments(ctx, name, parameters, given, node)
     if body_of(declaration) is not None:
-        _refuse_other_than_ints(ctx, name, declaration, args)
+        if not ctx.frame.hidden:
+            _check_declared(ctx, name, declaration, args)
         return inline_operation(ctx, declaration, args, node)
     return _builder(ctx, name, node)(Call(ctx, name, node, args, rest))
 
 
-def _refuse_other_than_ints(
+def _check_declared(
     ctx: Context,
     name: str,
     declaration: Callable[..., Any],
     args: Mapping[str, Arg],
 ) -> None:
-    """What an operation declares as ``int`` is one; its body would say less."""
-    for each, annotation in declaration.__annotations__.items():
-        if annotation != "int" or each not in args:
+    """What an operation declares as a vector or int is one; its body would say less."""
+    for each, arg in args.items():
+        annotation = declaration.__annotations__.get(each)
+        if annotation == "Vector" and not isinstance(arg.value, types.Vector):
+            raise wrong_kind(ctx, f"`{each}` of `{name}`", "a vector", arg)
+        if annotation != "int":
             continue
-        arg = args[each]
         if not types.is_scalar(arg.value) or types.scalar_kind(arg.value) != "int":
             problem = f"`{each}` of `{name}` must be an int"
             label = f"is {types.describe(arg.value)}"

@@ -167,5 +167,5 @@ def wrong_element_of_a_vector(X: "f32 2"):
 
 
 def wrong_offset_of_rand(X: "f32 2"):
-    xetile.rand(7, 3)  # ERROR: X0102 `offsets` has no attribute `dtype`
-    # CHECK: `offsets` is the constant 3: pass a vector
+    xetile.rand(7, 3)  # ERROR: X0303 `offsets` of `rand` must be a vector, not the constant 3
+    # CHECK: xetile.full(shape, value, dtype) makes a vector of a number

@@ -296,3 +296,35 @@ def wrong_offsets_of_a_vector(X: "f32 1"):
     # CARET: xetile.arange(4)
     # CHECK: = help: without a shape, init_tile(X, indices) has an element for each
     t = xetile.init_tile(X, [xetile.arange(4)], (4,))  # ERROR: X0305 `offsets` of `init_tile` must hold ints
+
+
+def wrong_array_to_sort(X: "f32 1"):
+    # CARET: X
+    # CHECK: = help: make a tile of it: xetile.init_tile(array, offsets, shape)
+    v = xetile.sort(X)  # ERROR: X0303 `v` of `sort` must be a vector, not an array of f32, rank 1
+
+
+def wrong_floats_to_count(X: "f32 1"):
+    v = xetile.load_tile(xetile.init_tile(X, [0], (8,)))
+    h = xetile.histogram(v, 4)  # ERROR: X0607 `histogram` counts integers, not f32
+
+
+def wrong_bins(X: "i32 1"):
+    v = xetile.load_tile(xetile.init_tile(X, [0], (8,)))
+    h = xetile.histogram(v, 0)  # ERROR: X0607 `histogram` of 0 bins
+
+
+def wrong_indices_of_gather(X: "f32 1"):
+    v = xetile.load_tile(xetile.init_tile(X, [0], (8,)))
+    w = xetile.gather(v, v, 0)  # ERROR: X0607 `gather`: indices are integers, not f32
+
+
+def wrong_dtype_of_rand(X: "f32 1"):
+    v = xetile.rand(7, xetile.arange(8), dtype=xetile.i32)  # ERROR: X0607 random numbers of a float dtype, not i32
+
+
+def wrong_axis_of_argmax(X: "f32 1"):
+    v = xetile.load_tile(xetile.init_tile(X, [0], (8,)))
+    # CARET: 1
+    # CHECK: = help: dims run from 0 to 0, or from -1 to -1
+    at = v.argmax(1)  # ERROR: X0205 dimension 1 does not exist: the operand of `argmax` has rank 1

@@ -89,6 +89,8 @@ def gather(v: Vector, index: Vector, axis: int) -> Vector:
     """
     dim = dim_of(v, axis, "`gather` of rank")
     static_assert(v.ndim == index.ndim, "`gather`: value and index differ in rank")
+    integers = f"`gather`: indices are integers, not {index.dtype}"
+    static_assert(index.dtype.is_integer, integers)
     wide = as_matrix(v)
     place = as_matrix(index) | 0  # a value, which wraps as offsets do not
     static_assert(

@@ -189,6 +189,8 @@ def histogram(v: Vector, bins: int, mask: Vector | None = None) -> Vector:
         bins: known when compiling.
         mask: i1; where false, elements are not counted.
     """
+    static_assert(v.dtype.is_integer, f"`histogram` counts integers, not {v.dtype}")
+    static_assert(bins > 0, f"`histogram` of {bins} bins")
     memory = slm((bins,), i32)
     whole = init_tile(memory, [0], (bins,))
     store_tile(zeros((bins,), i32), whole)

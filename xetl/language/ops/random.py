@@ -93,6 +93,7 @@ def _uniform(bits: Vector) -> Vector:
 @composite
 def _narrowed(x: Vector, dtype: DType) -> Vector:
     """``x``, less than 1, rounded; what would become 1 is the number before it."""
+    static_assert(dtype.is_float, f"random numbers of a float dtype, not {dtype}")
     if dtype.bits >= 32:
         return x.to(dtype)
     digits = 11 if dtype == f16 else 8 if dtype == bf16 else 4 if dtype == f8e4m3 else 3
