@@ -242,7 +242,7 @@ def is_defined_outside(value: Index, op: Operation) -> bool:
     """Whether the value is defined outside of the regions of ``op``."""
     if isinstance(value, int):
         return True
-    block = _block_of(value)
+    block = block_of(value)
     while block is not None:
         parent = block.parent_op()
         if parent is op:
@@ -255,13 +255,14 @@ def dominates(value: Index, op: Operation) -> bool:
     """Whether ``value`` is available right before ``op``."""
     if isinstance(value, int):
         return True
-    owner, block = value.owner, _block_of(value)
+    owner, block = value.owner, block_of(value)
     here = None if block is None else block.find_ancestor_op_in_block(op)
     if here is None:
         return False
     return isinstance(owner, Block) or owner.is_before_in_block(here)
 
 
-def _block_of(value: SSAValue) -> Block | None:
+def block_of(value: SSAValue) -> Block | None:
+    """The block that a value is defined in."""
     owner = value.owner
     return owner if isinstance(owner, Block) else owner.parent

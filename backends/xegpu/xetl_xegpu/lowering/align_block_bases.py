@@ -18,9 +18,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from xdsl.dialects.builtin import DenseArrayBase, IndexType, ModuleOp, i64
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
+from xetl.analysis.affine import dominates
 from xetl.analysis.memory import is_dead
 from xetl.dialects.base import around, constant_index, ints_of, operations_in
 from xetl.dialects.upstream import arith, scf
@@ -174,13 +175,6 @@ class _Shift:
 
 def _later(one: SSAValue, other: SSAValue) -> SSAValue:
     """The value behind which both are there; some operation uses both."""
-    left, right = one.owner, other.owner
-    inner = left if isinstance(left, Block) else left.parent
-    there = right if isinstance(right, Block) else right.parent
-    if inner is there:
-        if isinstance(left, Operation) and isinstance(right, Operation):
-            return other if left.is_before_in_block(right) else one
-        return other if isinstance(left, Block) else one
-    while inner is not None and inner is not there:
-        inner = inner.parent_block()
-    return other if inner is None else one
+    owner = other.owner
+    there = owner if isinstance(owner, Operation) else owner.parent_op()
+    return other if there is not None and dominates(one, there) else one

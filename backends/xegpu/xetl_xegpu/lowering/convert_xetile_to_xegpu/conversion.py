@@ -19,6 +19,7 @@ from xdsl.dialects.builtin import IndexType, LocationAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from xetl.analysis.affine import block_of
 from xetl.analysis.ranges import Ranges
 from xetl.devices import Device
 from xetl.dialects.base import Index, Vector, is_memref, is_vector, known, vector_type
@@ -62,7 +63,7 @@ class Emitter(Builder):
     def __init__(self, block: Block, location: LocationAttr) -> None:
         super().__init__(InsertPoint.at_end(block), location)
         self._scopes = [_Scope(block, {})]
-        self._depths = {block: 0}
+        self._depths: dict[Block | None, int] = {block: 0}
         self._sums: dict[SSAValue, tuple[SSAValue, int]] = {}
 
     def keep(self, op: Operation) -> None:
@@ -109,11 +110,13 @@ class Emitter(Builder):
 
     def _outermost(self, operands: Sequence[SSAValue]) -> _Scope:
         """The outermost open block that can see all of some values."""
-        return self._scopes[max((self._depths[_block(v)] for v in operands), default=0)]
+        return self._scopes[
+            max((self._depths[block_of(v)] for v in operands), default=0)
+        ]
 
     def is_outside(self, value: SSAValue) -> bool:
         """Whether a value can be seen from the innermost open block."""
-        block = _block(value)
+        block = block_of(value)
         return any(scope.block is block for scope in self._scopes)
 
     # Constants and indices ----------------------------------------------------------
@@ -175,14 +178,6 @@ class Emitter(Builder):
         """What `arith.cmpi` computes, also of vectors; see `shared`."""
         pair = self.index(left), self.index(right)
         return self.shared(predicate, pair, lambda: arith.CmpiOp(predicate, *pair))
-
-
-def _block(value: SSAValue) -> Block:
-    """Where a value is defined."""
-    owner = value.owner
-    block = owner if isinstance(owner, Block) else owner.parent
-    assert block is not None
-    return block
 
 
 _SPECULATABLE = (

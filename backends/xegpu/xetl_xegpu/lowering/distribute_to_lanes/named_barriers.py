@@ -103,19 +103,10 @@ def find_meetings(
 
 
 def _guards(op: Operation, partings: set[Operation]) -> Iterator[tuple[SSAValue, int]]:
-    for branch, side in _branches(op):
+    """The conditions of branches around an operation, each with the side it is on."""
+    for branch in around(op, scf.IfOp):
         if branch in partings:
-            yield branch.condition, side
-
-
-def _branches(op: Operation) -> Iterator[tuple[scf.IfOp, int]]:
-    """The branches around an operation, each with the side it stands in."""
-    region = op.parent_region()
-    while region is not None:
-        owner = region.parent_op()
-        if isinstance(owner, scf.IfOp):
-            yield owner, owner.regions.index(region)
-        region = None if owner is None else owner.parent_region()
+            yield branch.condition, int(branch.else_region.is_ancestor(op))
 
 
 def _slot(op: Operation, met: set[Turn]) -> Slot:
