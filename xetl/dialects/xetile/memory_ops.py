@@ -299,6 +299,15 @@ class UpdateTileOffsetOp(XetlOp, name="xetile.update_tile_offset", traits=[Pure(
         check(found == expected and not self.mixed_offsets, text, expected, found)
 
 
+def unmoved(tile: SSAValue) -> tuple[SSAValue, list[UpdateTileOffsetOp]]:
+    """The tile before updates moved it, and these, the last one first."""
+    moves: list[UpdateTileOffsetOp] = []
+    while isinstance(op := tile.owner, UpdateTileOffsetOp):
+        moves.append(op)
+        tile = op.tile
+    return tile, moves
+
+
 class LoadGatherOp(
     TileAccess, name="xetile.load_gather", traits=[MemoryReadEffect(), AccessesTile()]
 ):

@@ -17,7 +17,7 @@ from xetl.analysis.control_flow import yielded
 from xetl.analysis.memory import is_pure
 from xetl.dialects.base import Index, constant_index
 from xetl.dialects.upstream import scf
-from xetl.dialects.xetile import InitTileOp, TileType, UpdateTileOffsetOp
+from xetl.dialects.xetile import InitTileOp, TileType, unmoved
 from xetl.ir.builder import Builder, OpT
 from xetl.records import record
 
@@ -106,11 +106,10 @@ def _carried(tile: BlockArgument, moved: Offsets, loop: scf.ForOp) -> MovingTile
 def _unmoved(tile: SSAValue) -> tuple[SSAValue, Offsets | None]:
     """The tile before it was moved, and by how much; None: in a way of its own."""
     total: Offsets | None = (0, 0)
-    while isinstance(tile.owner, UpdateTileOffsetOp):
-        op = tile.owner
+    start, moves = unmoved(tile)
+    for op in moves:
         total = total and _sum(total, op.mixed_offsets)
-        tile = op.tile
-    return tile, total
+    return start, total
 
 
 def _sum(left: Offsets, right: Sequence[Index]) -> Offsets | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from math import gcd
 from typing import TypeAlias
@@ -12,7 +11,7 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 from xetl.analysis.control_flow import yielded
 from xetl.dialects.base import Index
 from xetl.dialects.upstream import arith, scf
-from xetl.dialects.xetile import InitTileOp, UpdateTileOffsetOp, tile_type
+from xetl.dialects.xetile import InitTileOp, tile_type, unmoved
 from xetl.records import record
 from xetl.transforms.canonicalize.folding import integer_of
 
@@ -93,18 +92,15 @@ def region_of(tile: SSAValue, count: int = 1) -> AccessRegion | None:
     type_ = tile_type(tile)
     if type_.scattered:
         return None
-    moves: list[Sequence[Index]] = []
-    while isinstance(op := tile.owner, UpdateTileOffsetOp):
-        moves.append(op.mixed_offsets)
-        tile = op.tile
+    tile, moves = unmoved(tile)
     rows, columns = type_.shape
     matrix: tuple[Index, ...] = (tile,)
     begins: list[Begin] = [offset_of(0)] * 2
-    if isinstance(op, InitTileOp):
+    if isinstance(op := tile.owner, InitTileOp):
         matrix = (op.source, *op.mixed_sizes, *op.mixed_strides)
         begins = [offset_of(each) for each in op.mixed_offsets]
     # Tiles of matrices in batches move in the last two dimensions.
-    for steps in reversed(moves):
+    for steps in [each.mixed_offsets for each in reversed(moves)]:
         last = begins[-len(steps) :]
         begins[-len(steps) :] = [added(begin, step) for begin, step in zip(last, steps)]
     shape = (1,) * (len(begins) - 2) + (rows, columns * count)

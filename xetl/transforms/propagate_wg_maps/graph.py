@@ -279,14 +279,9 @@ def _given(
 
 def can_retile(tile: SSAValue) -> bool:
     """Whether a tile can be described again with another map, at the same place."""
-    op = tile.owner
-    while isinstance(op, Operation):
-        if isinstance(op, xetile.InitTileOp):
-            return op.result.type.wg_map is None and op.indices is None
-        if op.name != "xetile.update_tile_offset":
-            return False
-        op = op.operands[0].owner
-    return False
+    op = xetile.unmoved(tile)[0].owner
+    is_made = isinstance(op, xetile.InitTileOp)
+    return is_made and op.result.type.wg_map is None and op.indices is None
 
 
 def can_reload(value: SSAValue) -> bool:

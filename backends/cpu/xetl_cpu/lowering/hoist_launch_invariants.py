@@ -17,8 +17,9 @@ move as well, also out of loops that run no times: none can trap (codegen/divisi
 from __future__ import annotations
 
 from xdsl.dialects.builtin import ModuleOp, VectorType
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Operation
 
+from xetl.analysis.affine import block_of
 from xetl.dialects.base import operations_in
 from xetl.dialects.upstream import func, memref, scf
 from xetl.dialects.xetile import TileType
@@ -43,9 +44,9 @@ class HoistLaunchInvariantsPass(Pass):
 
 
 def _hoist(loop: scf.ParallelOp | scf.ForOp) -> None:
-    body = loop.body.block
+    body = loop.body.block  # what is deeper inside can't be seen
     for op in list(body.ops):
-        if _is_scalar_code(op) and not any(_inside(v, body) for v in op.operands):
+        if _is_scalar_code(op) and not any(block_of(v) is body for v in op.operands):
             move_before([op], loop)
 
 
@@ -55,9 +56,3 @@ def _is_scalar_code(op: Operation) -> bool:
     return op.name.startswith(("arith.", "math.")) and not any(
         isinstance(r.type, VectorType | TileType) for r in op.results
     )
-
-
-def _inside(value: SSAValue, body: Block) -> bool:
-    """True for values defined directly in the body; deeper ones can't be seen."""
-    owner = value.owner
-    return owner is body or (isinstance(owner, Operation) and owner.parent is body)

@@ -27,6 +27,7 @@ from xetl.dialects.xetile import (
     StoreScatterOp,
     StoreTileOp,
     UpdateTileOffsetOp,
+    unmoved,
 )
 from xetl.ir.builder import Builder, move_before
 from xetl_cpu.dialect import (
@@ -103,9 +104,7 @@ def tile_like(
 
 def origin(tile: SSAValue) -> InitTileOp | None:
     """The ``init_tile`` that made a tile, through updates of its offset."""
-    owner = tile.owner
-    while isinstance(owner, UpdateTileOffsetOp):
-        owner = owner.tile.owner
+    owner = unmoved(tile)[0].owner
     return owner if isinstance(owner, InitTileOp) else None
 
 
@@ -189,12 +188,8 @@ def is_streamable(tile: SSAValue) -> bool:
         return False
     if tile_sizes(init) is None or not is_memref(init.source.type):
         return False
-    offsets = list(init.mixed_offsets)
-    owner = tile.owner
-    while isinstance(owner, UpdateTileOffsetOp):
-        offsets += owner.mixed_offsets
-        owner = owner.tile.owner
-    return all(is_non_negative(offset) for offset in offsets)
+    ops = (init, *unmoved(tile)[1])
+    return all(is_non_negative(offset) for op in ops for offset in op.mixed_offsets)
 
 
 def loads_zero_padded(load: LoadTileOp) -> bool:

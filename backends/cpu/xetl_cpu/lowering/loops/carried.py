@@ -19,7 +19,7 @@ from xetl.analysis.control_flow import yielded
 from xetl.codegen.memref import static_strides
 from xetl.dialects.base import constant_index, is_memref, memref_type, vector_type
 from xetl.dialects.upstream import arith, memref, scf
-from xetl.dialects.xetile import InitTileOp, UpdateTileOffsetOp
+from xetl.dialects.xetile import InitTileOp, UpdateTileOffsetOp, unmoved
 from xetl.errors import InternalError
 from xetl.ir.builder import Builder
 from xetl.records import record
@@ -208,14 +208,9 @@ def stays_in_matrix(tile: SSAValue, start: SSAValue) -> bool:
 
 def moves_forward(tile: SSAValue, start: SSAValue) -> bool:
     """True if one trip of a loop moves a tile by updates that are never negative."""
-    while tile is not start:
-        update = tile.owner
-        if not isinstance(update, UpdateTileOffsetOp):
-            return False
-        if not all(is_non_negative(step) for step in update.mixed_offsets):
-            return False
-        tile = update.tile
-    return True
+    first, moves = unmoved(tile)
+    steps = [step for each in moves for step in each.mixed_offsets]
+    return first is start and all(map(is_non_negative, steps))
 
 
 def adjacent_dims(program: Operation) -> dict[Attribute, set[int]]:

@@ -103,12 +103,8 @@ def stays(value: BlockArgument, dim: int) -> bool:
     loop = value.block.parent_op()
     if not isinstance(loop, scf.ForOp):
         return False
-    at: SSAValue = yielded(loop.body.block)[value.index - 1]
-    while isinstance(at.owner, xetile.UpdateTileOffsetOp):
-        if at.owner.mixed_offsets[dim] != 0:
-            return False
-        at = at.owner.tile
-    return at is value
+    start, moves = xetile.unmoved(yielded(loop.body.block)[value.index - 1])
+    return start is value and all(each.mixed_offsets[dim] == 0 for each in moves)
 
 
 class Plan:
