@@ -205,13 +205,9 @@ class Executable(ABC):
 
 
 class QueuedExecutable(Executable):
-    """An executable that runs on a queue of a device.
+    """An executable that runs on a queue of a device."""
 
-    Attributes:
-        compile_part: makes one of the ``parts`` that ``meta`` of its artifact names.
-    """
-
-    compile_part: Callable[[str], Artifact]
+    compile_part: Callable[[str], Artifact]  # of the ``parts`` that ``meta`` names
 
     @abstractmethod
     def submit(
@@ -310,11 +306,7 @@ class BackendBase(ABC):
         return target
 
     def first_part(self, target: str) -> str:
-        """The target with what says which part of the code a launch compiles first.
-
-        Others are compiled when one needs them (`QueuedExecutable.compile_part`);
-        `text` and `export` take all together, and `build` takes any.
-        """
+        """The target, and which part of its code launches begin with; else all."""
         return target
 
     def slm_limit(self, target: str) -> int:

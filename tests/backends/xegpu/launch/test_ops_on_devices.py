@@ -143,6 +143,42 @@ def test_groups() -> None:
     close(found, np.concatenate([a[:5] @ b[0], a[5:] @ b[2]]))
 
 
+@pytest.mark.parametrize("is_turned", [False, True])
+def test_bytes_with_scales(is_turned: bool) -> None:
+    """One for each row and column; no size is a multiple of a tile's."""
+    m, n, k = 37, 45, 70
+    rng = np.random.default_rng(1)
+    a, b = (rng.integers(-128, 128, shape, np.int8) for shape in ((m, k), (n, k)))
+    rows, columns, bias = numbers(m, 1), numbers(n), numbers(n)
+    there = OnDevice(b, shape=(k, n), strides=(1, k)) if is_turned else OnDevice(b.T)
+    there.shape = k, n
+    found = ops.scaled_mm(
+        OnDevice(a), there, OnDevice(rows), OnDevice(columns), OnDevice(bias)
+    )
+    sums = a.astype(np.float64) @ b.T.astype(np.float64)
+    assert np.abs(sums).max() > 1e5
+    np.testing.assert_allclose(found, sums * rows * columns + bias, rtol=0, atol=0.1)
+    one = np.full(1, 0.25, np.float32)
+    found = ops.scaled_mm(OnDevice(a), there, OnDevice(one), OnDevice(columns))
+    np.testing.assert_allclose(found, sums * 0.25 * columns, rtol=2e-7, atol=1e-3)
+
+
+@pytest.mark.parametrize("m", [1, 3, 18])
+def test_weights_of_four_bits(m: int) -> None:
+    n, k, groups = 40, 96, 3
+    rng = np.random.default_rng(m)
+    q = rng.integers(0, 16, (n, k), dtype=np.uint8)
+    parts = q.T.reshape(groups, 2, k // groups // 2, n)
+    weight = (parts[:, 1] << 4 | parts[:, 0]).reshape(k // 2, n)
+    scales, zeros = numbers(groups, n), numbers(n, groups).T.copy()
+    x = numbers(m, k).astype(np.float16)
+    given = [OnDevice(each) for each in (x, weight, scales, zeros)]
+    each = [np.repeat(s.T.astype(np.float64), k // groups, 1) for s in (scales, zeros)]
+    expected = x.astype(np.float64) @ ((q - 8.0) * each[0] + each[1]).T
+    found = ops.linear_int4(*given)
+    np.testing.assert_allclose(found, expected, rtol=2e-3, atol=4e-3)
+
+
 @pytest.mark.slow
 def test_batches_and_vectors() -> None:
     a, b = numbers(3, 1, 20, 24), numbers(2, 24, 16)

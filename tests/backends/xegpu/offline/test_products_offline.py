@@ -9,7 +9,9 @@ import pytest
 from tests.backends.xegpu.offline.compiling import compiled, lanes_of
 from tests.backends.xegpu.offline.hand_made import HAS_OCLOC, REASON
 from xetl import xetile
-from xetl.xetile import cdiv, constexpr, f32
+from xetl.ops.products.int4_products import int4_product
+from xetl.ops.products.scaled_products import scaled_product
+from xetl.xetile import bf16, cdiv, constexpr, f32, i32
 from xetl_xegpu.offline.isa import loops
 
 pytestmark = pytest.mark.skipif(not HAS_OCLOC, reason=REASON)
@@ -196,3 +198,30 @@ def test_floats_of_eight_bits_are_converted(
     step = max(loops(text.split("\n// ")[0]), key=lambda each: each.dpas)
     assert (step.dpas, step.calls) == (64, 0)
     assert step.instructions <= most * 384
+
+
+@pytest.mark.parametrize(("target", "most"), [("pvc", 73), ("bmg", 64)])
+def test_bytes_with_scales(target: str, most: int) -> None:
+    """The bars of a product of bytes hold with a scale for each row and column."""
+    types = "i8[M,4096] i8[4096,4096] f32[M] f32[4096] None bf16[M,4096]"
+    tiles = {"SUMS": i32, "BM": 128, "BN": 128, "BK": 64}
+    text = scaled_product.ir("asm", types, backend="xegpu", target=target, **tiles)
+    aligned = text.split("_unaligned:")[0]
+    step = max(loops(aligned), key=lambda loop: loop.dpas)
+    assert step.dpas == 32
+    assert step.instructions <= most
+    assert " 0 bytes spilled; " in aligned.partition("\n")[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", ["pvc", "bmg"])
+def test_weights_of_four_bits(target: str) -> None:
+    """A group of 128; as one product it took the compiler more than 120 s."""
+    types = "bf16[M,4096] u8[2048,4096] bf16[32,4096] bf16[32,4096] None bf16[M,4096]"
+    tiles = {"ACC": f32, "FACTORS": bf16, "HALF": 64, "BM": 16, "BN": 64, "STEP": 16}
+    text = int4_product.ir("asm", types, backend="xegpu", target=target, **tiles)
+    aligned = text.split("_unaligned:")[0]
+    step = max(loops(aligned), key=lambda loop: loop.dpas)
+    assert step.dpas == 16
+    assert step.instructions <= 835
+    assert " 0 bytes spilled; " in aligned.partition("\n")[0]
