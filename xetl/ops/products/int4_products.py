@@ -53,7 +53,7 @@ _WIDEST = 128
 _JOINED = 64
 """Halves of groups up to here are one product: both fit in L1 or near it."""
 _STEP = 16
-"""Rows of bytes that a GPU multiplies at once.  [measured] ocloc 26.27, pvc: 835
+"""Rows of bytes that a GPU multiplies at once.  [measured] ocloc 26.27, pvc: 846
 instructions a step of 16 x 64 bytes and 16 rows of input, no spill (64 rows: 8,704
 bytes); a group of 128 as one product, joined in shared memory, took it over 120 s."""
 

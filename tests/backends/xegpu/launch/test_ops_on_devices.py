@@ -176,7 +176,7 @@ def test_weights_of_four_bits(m: int) -> None:
     each = [np.repeat(s.T.astype(np.float64), k // groups, 1) for s in (scales, zeros)]
     expected = x.astype(np.float64) @ ((q - 8.0) * each[0] + each[1]).T
     found = ops.linear_int4(*given)
-    np.testing.assert_allclose(found, expected, rtol=2e-3, atol=4e-3)
+    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=4e-3)
 
 
 @pytest.mark.slow
@@ -226,7 +226,7 @@ def test_rows_without_gaps_are_folded(
 
     def choose(*given: Any) -> Any:
         found = choose_kernel(*given)
-        names.add(found[0].name)
+        names.add(found[0].name if found[0] else "of any arrays")
         return found
 
     monkeypatch.setattr(executable, "choose_kernel", choose)

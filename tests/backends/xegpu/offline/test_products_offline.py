@@ -223,5 +223,5 @@ def test_weights_of_four_bits(target: str) -> None:
     aligned = text.split("_unaligned:")[0]
     step = max(loops(aligned), key=lambda loop: loop.dpas)
     assert step.dpas == 16
-    assert step.instructions <= 835
+    assert step.instructions <= 850
     assert " 0 bytes spilled; " in aligned.partition("\n")[0]
