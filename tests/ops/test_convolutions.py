@@ -223,7 +223,7 @@ def test_weights_are_read_without_tests() -> None:
 
 @pytest.mark.parametrize("side", [7, 14, 28])
 def test_tiles_have_the_rows_of_a_small_image(side: int, monkeypatch: Any) -> None:
-    monkeypatch.setattr(plans, "_vectors_of", lambda _: (32, 16))
+    monkeypatch.setattr(plans, "vectors_of", lambda _: (32, 16))
     x = temporary((1, 64, side, side), f32)
     g = Geometry((3, 3), (1, 1), (1, 1), (1, 1), (side, side))
     step, _ = plans.tile_of(x, g, 1)
@@ -238,7 +238,7 @@ def test_tiles_have_the_rows_of_a_small_image(side: int, monkeypatch: Any) -> No
 def test_sums_of_few_terms_are_no_products(
     channels: int, taps: int, registers: int, is_direct: bool, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr(plans, "_vectors_of", lambda _: (registers, 16))
+    monkeypatch.setattr(plans, "vectors_of", lambda _: (registers, 16))
     x, made = temporary((2, channels, 20, 37), f32), temporary((2, 40, 20, 37), f32)
     weight, pad = temporary((40, channels, taps, taps), f32), (taps // 2,) * 2
     g = Geometry((taps, taps), (1, 1), (1, 1), pad, (20, 37))
