@@ -173,6 +173,14 @@ def test_numbers_are_evaluated_without_recursion() -> None:
     assert all(abs(n or 0) < 1 << 64 for n in evaluate(large, (), (0, 0, 0), (1, 1, 1)))
 
 
+def test_numbers_are_those_of_arith() -> None:
+    """Signed division goes towards zero; unsigned operations see 64 bits."""
+    names = "divsi", "remsi", "floordivsi", "ceildivsi", "divui", "maxui"
+    slots = [["number", -7], ["number", 2], *([name, 0, 1] for name in names)]
+    found = evaluate(slots, (), (0, 0, 0), (1, 1, 1))[2:]
+    assert found == [-3, -1, -4, -3, ((1 << 64) - 7) // 2, -7]
+
+
 MAPS = [(8, 4), (4, 8), (16, 2), (2, 16), (32, 1)]
 
 
