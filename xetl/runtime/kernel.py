@@ -16,6 +16,7 @@ from xetl.runtime.call_site import at_caller, errors_at_caller
 from xetl.runtime.executables import (
     Executables,
     Found,
+    Loaded,
     Prepared,
     choose_target,
     compiler,
@@ -113,12 +114,8 @@ class Kernel(LaunchedKernel):
             target: the machine; by default the one launches use.
             keywords: compile-time values.
         """
-        backend, values = self._bind_any(
-            [signature], self._known([signature], keywords), target
-        )
-        wanted = specialize(self._parameters, values)
-        found = self._executables.get(wanted, backend, choose_target(backend, target))
-        found.loaded.complete()
+        keywords = self._known([signature], keywords)
+        self._loaded(signature, keywords, target).complete()
 
     @errors_at_caller
     def explain(
@@ -162,11 +159,9 @@ class Kernel(LaunchedKernel):
         spec = self.grid if grid is None else grid
         if spec is None:
             raise self._no_grid("given to numba", "numba(..., grid=...)")
-        backend, values = self._bind_any([signature], keywords)
-        wanted = specialize(self._parameters, values)
-        found = self._executables.get(wanted, backend, choose_target(backend))
+        loaded = self._loaded(signature, keywords)
         sizes = spec if callable(spec) else fixed(spec)
-        return found.loaded.executable.numba_call(self.fn.__name__, sizes)
+        return loaded.executable.numba_call(self.fn.__name__, sizes)
 
     def signature_of(self, text: str, constants: Keywords) -> Signature:
         """What `warmup` would compile for."""
@@ -271,6 +266,15 @@ class Kernel(LaunchedKernel):
         found = self._executables.get(wanted, backend, target)
         check_stored(wanted.names, wanted.args, found.loaded.stored)
         return found
+
+    def _loaded(
+        self, signature: str, keywords: Keywords, target: str | None = None
+    ) -> Loaded:
+        """The code for arguments that a text describes."""
+        backend, values = self._bind_any([signature], keywords, target)
+        wanted = specialize(self._parameters, values)
+        machine = choose_target(backend, target)
+        return self._executables.get(wanted, backend, machine).loaded
 
     def _found(
         self,

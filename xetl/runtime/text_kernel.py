@@ -406,16 +406,9 @@ class TextKernel(LaunchedKernel):
         for name in ("known_block_size", "gpu.known_block_size"):
             if name in known:
                 x, y, z = (*ints_of(known[name]), 1, 1, 1)[:3]
-                # XeGPU counts lanes.
-                return (
-                    (
-                        x // kernel_attributes.LANES
-                        if kernel_attributes.STAGE in known
-                        else x
-                    ),
-                    y,
-                    z,
-                )
+                if kernel_attributes.STAGE in known:  # XeGPU counts lanes
+                    x //= kernel_attributes.LANES
+                return x, y, z
         return 1, 1, 1
 
     def _shown(self, error: XetlError) -> XetlError:

@@ -64,10 +64,11 @@ class Word:
     __gt__ = _comparison(">")
     __ge__ = _comparison(">=")
 
-    def __eq__(self, other: object) -> Word:  # type: ignore[override]  # an instruction
+    # As of NumPy's arrays: what a comparison gives is no bool.
+    def __eq__(self, other: object) -> Word:  # type: ignore[override]
         return _comparison("==")(self, other)
 
-    def __ne__(self, other: object) -> Word:  # type: ignore[override]  # an instruction
+    def __ne__(self, other: object) -> Word:  # type: ignore[override]
         return _comparison("!=")(self, other)
 
     def __invert__(self) -> Word:
