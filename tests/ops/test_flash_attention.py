@@ -131,6 +131,15 @@ def test_the_derivative_of_ragged_sequences() -> None:
     assert torch.autograd.gradcheck(called, given, fast_mode=True)
 
 
+def test_the_derivative_without_queries() -> None:
+    """Of bf16: the gradient by queries, of no elements, is summed in f32 and copied."""
+    given = [normal(n, 1, 16, dtype=torch.bfloat16).requires_grad_() for n in (0, 8, 8)]
+    starts = torch.tensor([0, 0]).int(), torch.tensor([0, 8]).int()
+    ops.flash_attn_varlen_func(*given, *starts, 0, 8).sum().backward()
+    assert given[0].grad.shape == (0, 1, 16)
+    assert not any(x.grad.any() for x in given)
+
+
 @pytest.mark.parametrize("page", [0, 16, pytest.param(48, marks=slow)])
 @pytest.mark.parametrize(
     "options", [CAUSAL, *(pytest.param(x, marks=slow) for x in ({}, WINDOW))]

@@ -426,7 +426,7 @@ def embedding_backward(
     """The gradient by the table."""
     shape, acc = (rows, grad.shape[-1]), SUMS[grad.dtype]
 
-    def steps(made: Sequence[Operand]) -> list[Step | None]:
+    def steps(made: Sequence[Operand]) -> list[Step]:
         to = made[0] if acc == grad.dtype else temporary(shape, acc)
         grid = (cdiv(shape[1], _STRIPE), 1, 1)
         views = (_rows, as_line, itself)

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from xetl import xetile
-from xetl.ops.calling.declarations import ArrayLike, Call, Number, Operand
+from xetl.ops.calling.declarations import ArrayLike, Call, Number
 from xetl.ops.calling.declare import function
-from xetl.ops.calling.views import elements, floats, same_shapes, size_of, sums_of
+from xetl.ops.calling.views import elements, floats, same_shapes, sums_of
 from xetl.ops.matrices import matrix, put, take
 from xetl.xetile import Array, constexpr
 
@@ -92,7 +92,6 @@ def sgd_elements(
 
 
 def _in_place(name: str, kernel: Any, constants: tuple[Any, ...], *arrays: Any) -> Call:
-    first: Operand = arrays[0]
     there = [each for each in arrays if each is not None]
     same_shapes(name, *there)
     for each in there:
@@ -100,8 +99,6 @@ def _in_place(name: str, kernel: Any, constants: tuple[Any, ...], *arrays: Any) 
     acc = sums_of(*(each.dtype for each in there))
 
     def steps(made: Any) -> Any:
-        if not size_of(first.shape):
-            return []
         return [elements(kernel, arrays, (*constants, acc, _LANES))]
 
     return Call((), steps)

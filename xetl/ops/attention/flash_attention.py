@@ -90,8 +90,6 @@ def _attention(
     spec = result((*q.shape[:-1], v.shape[-1]), q.dtype)
 
     def steps(made: Sequence[Operand]) -> list[Step]:
-        if 0 in (queries, batch, heads):
-            return []
         rows, block = blocks_of((q, k, v), (queries, keys), is_masked=True)
         block = gcd(block, page or block)
         number = 1 / sqrt(d) if scale is None else scale

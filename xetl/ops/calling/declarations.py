@@ -82,7 +82,7 @@ class Call:
     """
 
     results: tuple[Operand, ...]
-    steps: Callable[[Sequence[Operand]], Sequence[Step | None]]
+    steps: Callable[[Sequence[Operand]], Sequence[Step]]
     temporary: tuple[Operand, ...] = ()
 
 
@@ -132,14 +132,19 @@ def along(x: Operand, dim: int) -> tuple[Operand, list[Step]]:
 
 def steps_of(call: Call, results: Sequence[Operand]) -> list[Step]:
     """The launches of a call; what they cannot write to in place is copied there."""
-    steps = [step for step in call.steps(results) if step is not None]
+    steps = _steps_with_programs(call, results)
     lost = [x for x in results if any(_misses(step, x) for step in steps)]
     if not lost:
         return steps
     between = {id(x): temporary(x.shape, x.dtype) for x in lost}
     moved = [between.get(id(x), x) for x in results]
     copies = [copied(between[id(x)], x) for x in lost]
-    return [*(step for step in call.steps(moved) if step is not None), *copies]
+    return [*_steps_with_programs(call, moved), *copies]
+
+
+def _steps_with_programs(call: Call, results: Sequence[Operand]) -> list[Step]:
+    launches = ((step, step.launch) for step in call.steps(results))
+    return [step for step, each in launches if 0 not in (*each.loops, *each.grid)]
 
 
 def copied(source: Operand, to: Operand) -> Step:

@@ -80,7 +80,7 @@ def find_dim(function: str, operand: Operand, dim: int) -> int:
 def width_of(columns: int) -> int:
     """A tile's: an eighth of a power of two apart, so that there are few kernels."""
     step = max(_LEAST, (1 << (columns - 1).bit_length()) // 8)
-    return -(-columns // step) * step
+    return max(-(-columns // step), 1) * step
 
 
 def piece_width(x: Operand, columns: int) -> int:
@@ -270,7 +270,7 @@ def rows(
     parts: int = 1,
     rows_of_program: int = 1,
     matrices_of_program: int = 1,
-) -> Step | None:
+) -> Step:
     """A launch with a program for each row: grid (rows of a matrix, matrices, parts).
 
     Args:
@@ -297,15 +297,13 @@ def rows(
             found[i] = _repeated(view.view, batches.loops)
     count = cdiv(batches.matrices, matrices_of_program)
     grid = (cdiv(matrices[0][2].shape[-2], rows_of_program), count, parts)
-    if 0 in grid:
-        return None
     launch = Launch(kernel, found, batches.loops, grid, tuple(constants))
     return Step(launch, operands, numbers)
 
 
 def columns(
     kernel: Kernel, operands: Sequence[Operand], dim: int, constants: Sequence[Any]
-) -> Step | None:
+) -> Step:
     """A launch with a program for some columns: grid (strips of columns, matrices).
 
     Args:
@@ -336,8 +334,8 @@ def strips(
     extents: tuple[int, int],
     constants: Sequence[Any],
     loops: Shape = (),
-) -> Step | None:
-    """A launch with a program for each strip of columns, as `columns` has; None: none.
+) -> Step:
+    """A launch with a program for each strip of columns, as `columns` has.
 
     Args:
         kernel: takes the operands, the constants, and the width of a strip.
@@ -346,8 +344,6 @@ def strips(
         loops: see `Launch`.
     """
     matrices, inner = extents
-    if not matrices * inner:
-        return None
     width = min(width_of(inner), STRIP)
     grid = (cdiv(inner, width), matrices, 1)
     return Step(Launch(kernel, views, loops, grid, (*constants, width)), operands)

@@ -37,7 +37,7 @@ def copies_pixels(weight: Operand, batch: int, g: Geometry, groups: int) -> bool
 
 def convolve_columns(
     x: Operand, weight: Operand, bias: Operand | None, made: Operand, g: Geometry
-) -> list[Step | None]:
+) -> list[Step]:
     """The launches of a convolution; arguments as of `plans.convolve`."""
     if not has_few_pixels(weight, x.shape[0], g, 1):
         # Of one tap. Each image by itself: then its result is contiguous.
@@ -45,7 +45,7 @@ def convolve_columns(
         step = _copy(x, found, g, lambda a: a.swapaxes(0, 1)[:, None])
         return [step, *multiply_pixels(found, weight, bias, made)]
     step, seen = _columns_of(x, g)
-    to, rest = made, list[Step | None]()
+    to, rest = made, list[Step]()
     if x.shape[0] > 1:
         to = temporary((made.shape[1], made.shape[0], *g.result), made.dtype)
         rest.append(copy_matrices(to, _exchanged, made, _rows))
@@ -57,7 +57,7 @@ def convolve_columns(
 
 def weight_by_columns(
     grad: Operand, x: Operand, made: Operand, g: Geometry
-) -> list[Step | None]:
+) -> list[Step]:
     """The launches of the gradient by the weight: a sum over all pixels."""
     step, right = _columns_of(x, g)
     steps, left = _channels_first(grad)
@@ -89,7 +89,7 @@ def _copy(x: Operand, found: Operand, g: Geometry, to: View) -> Step:
     return Step(launch, (x, found))
 
 
-def _channels_first(x: Operand) -> tuple[list[Step | None], Seen]:
+def _channels_first(x: Operand) -> tuple[list[Step], Seen]:
     """Images as a matrix: (channels, pixels of all)."""
     images, channels = x.shape[:2]
     seen = _as((channels, -1))

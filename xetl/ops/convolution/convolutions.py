@@ -62,7 +62,7 @@ from xetl.runtime.call_site import at_caller
 
 def by_weight(
     grad: Operand, x: Operand, made: Operand, g: Geometry, groups: int
-) -> list[Step | None]:
+) -> list[Step]:
     """The launches of the gradient by the weight: products that sum over pixels."""
     batch, (outer, inner) = x.shape[0], made.shape[:2]
     if outer == groups and inner == 1 and (part := part_of(x, g, (1, 1))):
@@ -111,14 +111,14 @@ def _as_one(array: Numbers) -> Numbers:
 
 def _find_shifted(
     x: Operand, g: Geometry, groups: int, across: int
-) -> tuple[list[Step | None], Operand, View]:
+) -> tuple[list[Step], Operand, View]:
     """The pixels that each tap sees, one after the other, in rows of ``across``.
 
     They are copied for each column of the kernel. Its rows see the same ones further
     down, but for a stride.
     """
     first, x = contiguous(x, groups)
-    steps: list[Step | None] = [*first]
+    steps: list[Step] = [*first]
     images, channels = x.shape[0] * groups, x.shape[1] // groups
     (kh, kw), (down, right) = g.taps, g.dilation
     is_shared = g.stride[0] == 1

@@ -75,7 +75,7 @@ class Windows(NamedTuple):
 
 def turn(
     source: Operand, view: View, to: Operand, to_view: View, first: Pair = (0, 0)
-) -> Step | None:
+) -> Step:
     """The launch that writes matrices anew, rows and columns exchanged.
 
     ``first`` says where those of the source begin; around them are zeros. A view may
@@ -83,8 +83,6 @@ def turn(
     """
     shape = to_view(array_of(to)).shape
     loops, (a, b, n, m) = shape[:-4], shape[-4:]
-    if 0 in shape:
-        return None
     tile = min(TILE, width_of(m)), min(TILE, width_of(n))
     grid = (cdiv(m, tile[0]), cdiv(b, PART), a)
     launch = Launch(turned, (view, to_view), loops, grid, (*first, PART, *tile))
@@ -171,7 +169,7 @@ def copy_matrices(
     return Step(Launch(shifted, (view, to_view), (), grid, (0, 0, *tile)), (source, to))
 
 
-def _taps_first(weight: Operand, to: Operand) -> list[Step | None]:
+def _taps_first(weight: Operand, to: Operand) -> list[Step]:
     """Write (groups * o, c, kh, kw) as (groups, kh, kw, c, o).
 
     Through (groups, c, kh, kw, o): memory is read and written in whole rows.
@@ -194,10 +192,10 @@ def _taps_first(weight: Operand, to: Operand) -> list[Step | None]:
     ]
 
 
-def taps_last(found: Operand, made: Operand) -> list[Step | None]:
+def taps_last(found: Operand, made: Operand) -> list[Step]:
     """Write (groups, taps, c, o) as (groups * o, c, kh, kw): see `_taps_first`."""
     groups, taps, inner, outer = found.shape
-    between, steps = found, list[Step | None]()
+    between, steps = found, list[Step]()
     if taps > 1:
         between = temporary((groups, inner, taps, outer), found.dtype)
         steps.append(copy_matrices(found, itself, between, lambda a: a.swapaxes(1, 2)))
@@ -206,7 +204,7 @@ def taps_last(found: Operand, made: Operand) -> list[Step | None]:
     return [*steps, turn(between, flat, made, to_flat)]
 
 
-def _turned_around(weight: Operand, to: Operand, g: Geometry) -> list[Step | None]:
+def _turned_around(weight: Operand, to: Operand, g: Geometry) -> list[Step]:
     """Write the chosen taps of (groups * o, c, kh, kw) as (groups, kh, kw, o, c).
 
     They are turned around, too.
@@ -239,7 +237,7 @@ def convolve(
     made: Operand,
     g: Geometry,
     groups: int,
-) -> list[Step | None]:
+) -> list[Step]:
     """The launches of a convolution.
 
     Args:
@@ -261,7 +259,7 @@ def convolve(
 
 def by_input(
     grad: Operand, weight: Operand, made: Operand, parts: list[Geometry], groups: int
-) -> list[Step | None]:
+) -> list[Step]:
     """The launches of the gradient by the input.
 
     Args:
@@ -271,7 +269,7 @@ def by_input(
         parts: see `phases`.
         groups: of channels.
     """
-    steps: list[Step | None] = []
+    steps: list[Step] = []
     if any(0 in g.taps for g in parts):
         grid = (cdiv(size_of(made.shape), _FILLED), 1, 1)
         launch = Launch(cleared, (flat_view,), (), grid, (_FILLED,))
@@ -297,7 +295,7 @@ def _of_windows(
     g: Geometry,
     groups: int,
     is_by_input: bool,
-) -> list[Step | None]:
+) -> list[Step]:
     """By products; ``is_by_input``: with the weight turned, as `by_input` says."""
     outer, inner = weight.shape[0] // groups, weight.shape[1]
     windows = find_windows(x, g, groups)
@@ -336,7 +334,7 @@ def multiply_pixels(
     bias: Operand | None,
     made: Operand,
     is_turned: bool = False,
-) -> list[Step | None]:
+) -> list[Step]:
     """Of one tap: the weight times the pixels of each image."""
     batch, pixels = x.shape[0], size_of(x.shape[2:])
     shape = (batch, made.shape[1], pixels)
@@ -424,9 +422,9 @@ def _directly(
     channels: Pair,
     part: int,
     is_by_input: bool,
-) -> list[Step | None]:
+) -> list[Step]:
     """Of few channels a group: sums of rows, no product."""
-    (inner, outer), taps, steps = channels, size_of(g.taps), list[Step | None]()
+    (inner, outer), taps, steps = channels, size_of(g.taps), list[Step]()
     images, height = made.shape[0] * made.shape[1] // outer, g.result[0]
     if g.chosen != ALL:
         chosen = temporary((*weight.shape[:2], *g.taps), weight.dtype)

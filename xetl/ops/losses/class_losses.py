@@ -169,7 +169,7 @@ def class_loss(
     acc = SUMS[dtype]
     shape: Shape = target.shape if reduction == "none" else ()
 
-    def steps(made: Sequence[Operand]) -> list[Step | None]:
+    def steps(made: Sequence[Operand]) -> list[Step]:
         m = size_of(target.shape)
         down, x, moves = _as_columns(input, m), input, list[Step]()
         if down is None:
@@ -188,14 +188,14 @@ def class_loss(
         else:
             line = _lines(down)
             ends = chain(to_first, line), chain(_second, line)
-            width = min(_COLUMNS, width_of(max(1, down.shape[2])))
+            width = min(_COLUMNS, width_of(down.shape[2]))
             grid = (cdiv(down.shape[2], width), down.shape[0], 1)
             kernel = kernels.nll_columns if is_log else kernels.cross_entropy_columns
             views = (down.source, line, itself, *ends)
             launch = Launch(kernel, views, (), grid, (acc, width))
         numbers = numbers[:1] if is_log else numbers
         one = Step(launch, (x, target, weight, first, kept), numbers)
-        width = min(1024, width_of(max(1, cdiv(m, some))))
+        width = min(1024, width_of(cdiv(m, some)))
         ends = (reduction == "mean", acc, width)
         views = (_first, _second, itself, itself)
         last = Launch(kernels.finish_loss, views, (), (1, 1, 1), ends)
@@ -222,7 +222,7 @@ def class_loss_backward(
     classes = input.shape[0] if input.ndim == 1 else input.shape[1]
     acc, m = SUMS[input.dtype], size_of(target.shape)
 
-    def steps(made: Sequence[Operand]) -> list[Step | None]:
+    def steps(made: Sequence[Operand]) -> list[Step]:
         if not m:
             return []
         down, x, moves = _as_columns(input, m), input, list[Step]()
@@ -289,7 +289,7 @@ def _public(arguments: Callable[P, Any]) -> Callable[P, Any]:
         call = FUNCTIONS["xetl::class_loss"].rule(*made)
         kept = call.results[1]
 
-        def steps(made: Sequence[Operand]) -> Sequence[Step | None]:
+        def steps(made: Sequence[Operand]) -> Sequence[Step]:
             return call.steps([*made, temporary(kept.shape, kept.dtype)])
 
         return Call(call.results[:1], steps)

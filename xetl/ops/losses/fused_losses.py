@@ -28,7 +28,7 @@ from xetl.ops.calling.declarations import (
     wrong_shape,
 )
 from xetl.ops.calling.declare import function
-from xetl.ops.calling.views import floats, size_of, width_of
+from xetl.ops.calling.views import floats, width_of
 from xetl.ops.losses.class_losses import check_classes, check_reduction, check_smoothing
 from xetl.ops.losses.kernels import (
     cross_entropy_backward_rows,
@@ -134,7 +134,7 @@ class _Loss:
     smoothing: float
     wanted: Sequence[bool]
 
-    def steps(self, made: Sequence[Operand]) -> list[Step | None]:
+    def steps(self, made: Sequence[Operand]) -> list[Step]:
         """The launches; ``made``: loss, gradients by input, weight and bias."""
         m, classes, acc = self.x.shape[0], self.weight.shape[0], SUMS[self.x.dtype]
         rows = max(_LEAST, _SCORES // max(classes, 1) // _LEAST * _LEAST)
@@ -144,9 +144,9 @@ class _Loss:
             x if x.dtype == dtype else temporary(x.shape, dtype)
             for x, dtype in zip((scores, *made[2:]), (self.x.dtype, acc, acc))
         )
-        ways = self.is_mean, acc, min(_WIDTH, width_of(max(1, m)))
+        ways = self.is_mean, acc, min(_WIDTH, width_of(m))
         count = Launch(count_rows, (itself, itself), (), (1, 1, 1), ways)
-        steps: list[Step | None] = [Step(count, (self.labels, ends), (self.ignore,))]
+        steps: list[Step] = [Step(count, (self.labels, ends), (self.ignore,))]
         for first in range(0, max(m, 1), rows):
             part = slice(first, min(first + rows, m))
             steps += self._scores(part, scores, kept)
@@ -154,12 +154,12 @@ class _Loss:
                 steps += self._slopes(part, scores, slopes, ends)
                 steps += self._gradients(part, slopes, (made[1], *sums))
         pairs = zip(sums, made[2:])
-        steps += [copied(x, to) for x, to in pairs if x is not to and size_of(to.shape)]
+        steps += [copied(x, to) for x, to in pairs if x is not to]
         views = (_at(0), _at(1), itself, itself)
         last = Launch(finish_loss, views, (), (1, 1, 1), ways)
         return [*steps, Step(last, (kept, kept, made[0], ends))]
 
-    def _scores(self, part: slice, scores: Operand, kept: Operand) -> list[Step | None]:
+    def _scores(self, part: slice, scores: Operand, kept: Operand) -> list[Step]:
         """Scores of a piece, and the losses of its rows."""
         x, z = Seen(self.x, _at(part)), Seen(scores, _first(part))
         bias = None if self.bias is None else Seen(self.bias)
@@ -171,7 +171,7 @@ class _Loss:
 
     def _slopes(
         self, part: slice, scores: Operand, slopes: Operand, ends: Operand
-    ) -> list[Step | None]:
+    ) -> list[Step]:
         """The gradient by the scores of a piece."""
         z = _first(part)
         views = (_at(slice(1)), z, _at(part), itself, _at(slice(1, 2)), z)
@@ -185,19 +185,19 @@ class _Loss:
         views: Sequence[View],
         part: slice,
         how: bool = False,
-    ) -> Step | None:
+    ) -> Step:
         count = part.stop - part.start
         last = how, SUMS[self.x.dtype], width_of(self.weight.shape[0])
         launch = Launch(kernel, views, (), (count, 1, 1), last)
-        return Step(launch, operands, (self.ignore, self.smoothing)) if count else None
+        return Step(launch, operands, (self.ignore, self.smoothing))
 
     def _gradients(
         self, part: slice, slopes: Operand, to: Sequence[Operand]
-    ) -> list[Step | None]:
+    ) -> list[Step]:
         """What a piece adds to the gradients by input, weight and bias."""
         by_x, by_weight, by_bias = to
         x, d = Seen(self.x, _at(part)), Seen(slopes, _first(part))
-        steps: list[Step | None] = []
+        steps: list[Step] = []
         if self.wanted[0]:
             steps.append(multiply(d, Seen(self.weight), Seen(by_x, _at(part))))
         if self.wanted[1]:

@@ -142,9 +142,7 @@ def pointwise_loss(
             lambda made: [each((*operands, *made, None), f, acc)],
         )
 
-    def steps(made: Sequence[Operand]) -> Sequence[Step | None]:
-        if 0 in input.shape:
-            return add_all(input, made[0], factor)
+    def steps(made: Sequence[Operand]) -> Sequence[Step]:
         one = elements(sums_of_pairs, (input, target), (f, acc))
         launch = one.launch
         sums = temporary((*launch.loops, *launch.grid[::-1]), acc)

@@ -40,7 +40,7 @@ def multiply(
     to: Seen,
     added: Seen | None = None,
     scales: tuple[float, float] | None = None,
-) -> Step | None:
+) -> Step:
     """``to = a @ b + added``, or ``scales[0] * a @ b + scales[1] * added``.
 
     Args:
@@ -52,11 +52,9 @@ def multiply(
         scales: see above.
 
     Returns:
-        The launch; None: ``to`` has no elements.
+        The launch.
     """
     left, right, out = (x.view(array_of(x.operand)) for x in (a, b, to))
-    if out.size == 0:
-        return None
     sums, is_scaled = sums_of(a.operand.dtype), scales is not None
     method = choose_method(left, right, out, None, sums, False, is_scaled=is_scaled)
     ends = (b, a, to) if method.swaps else (a, b, to)

@@ -106,7 +106,7 @@ def _backward(context: Context, grad: Any, _: Any) -> Mapping[str, Any]:
 
 def _sorted(
     x: Operand, made: Sequence[Operand], dim: int, descending: bool, width: int
-) -> Step | None:
+) -> Step:
     """The launch that sorts rows; results may have fewer elements."""
     padding = float("nan")
     if not x.dtype.is_float:

@@ -116,7 +116,7 @@ def down_of(x: Operand, dims: tuple[int, ...], made: Sequence[Operand]) -> Down 
 
 def by_columns(
     kernel: Kernel, operands: Operands, what: Down, constants: Sequence[Any]
-) -> Step | None:
+) -> Step:
     """A launch with a program for some columns: grid (strips of columns, matrices).
 
     Args:

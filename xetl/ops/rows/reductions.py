@@ -107,7 +107,7 @@ def _reduce(
         raise _nothing(name, x)
     factor = 1.0 if name != "mean" else 1 / what.columns if what.columns else np.nan
 
-    def steps(made: Sequence[Operand]) -> Sequence[Step | None]:
+    def steps(made: Sequence[Operand]) -> Sequence[Step]:
         return _steps(x, made[0], what, (kind, acc), factor)
 
     return Call((result(what.shape, dtype),), steps)
@@ -115,12 +115,12 @@ def _reduce(
 
 def _steps(
     x: Operand, to: Operand, what: Reduced, how: tuple[str, DType], factor: float
-) -> Sequence[Step | None]:
+) -> Sequence[Step]:
     kind, acc = how
     views = views_of(x, what.dims)
     if not are_views([array_of(x)], views[:1]):
         return _by_dims(x, to, what, how, factor)
-    width = min(width_of(max(1, what.columns)), WIDEST)
+    width = min(width_of(what.columns), WIDEST)
     if what.columns > WIDEST:
         width = min(width, piece_width(x, what.columns))
     count = prod(what.shape)
@@ -146,14 +146,14 @@ def _steps(
     return _in_parts(x, to, what.columns, views, (kind, first, acc), factor, width)
 
 
-def add_all(x: Operand, to: Operand, factor: float) -> Sequence[Step | None]:
+def add_all(x: Operand, to: Operand, factor: float) -> Sequence[Step]:
     """The sum of all elements, in the dtype of ``x``, times a number."""
     return _steps(x, to, reduced("", x, None, False), ("add", x.dtype), factor)
 
 
 def _by_dims(
     x: Operand, to: Operand, what: Reduced, how: tuple[str, DType], factor: float
-) -> Sequence[Step | None]:
+) -> Sequence[Step]:
     """Where there are gaps between dimensions: the reduction of the innermost first."""
     inner = [i for i in x.order or range(x.ndim) if i in what.dims][-1]
     part = reduced("", x, inner, keepdim=True)
@@ -171,7 +171,7 @@ def _in_parts(
     how: tuple[Any, ...],
     factor: float,
     width: int,
-) -> list[Step | None]:
+) -> list[Step]:
     """The reduction of few long rows: of their parts, then of what these came to.
 
     Parts are pieces of one length, as short rows, where that divides the rows.
@@ -204,15 +204,13 @@ def _in_parts(
 
 def _by_columns(
     x: Operand, to: Operand, what: Down, how: tuple[Any, ...], factor: float
-) -> list[Step | None]:
+) -> list[Step]:
     """The reduction of a dimension before the last: rows are read as they lie.
 
     Long columns in parts, then the results of these: whole rows are read one after the
     other then, and there is work for many threads.
     """
     outer, n, inner = what.shape
-    if 0 in (outer, inner):
-        return [None]
     count = n // _PART if n % _PART == 0 else 1
     if count == 1:
         return [_down(x, to, what, how, factor)]
@@ -344,7 +342,7 @@ def _found(
     if both:
         results = (result(what.shape, x.dtype), *results)
 
-    def steps(made: Sequence[Operand]) -> list[Step | None]:
+    def steps(made: Sequence[Operand]) -> list[Step]:
         # Places are counted along rows.
         seen = x if len(what.dims) == 1 else replace(x, order=None)
         source, target = views_of(seen, what.dims)
@@ -424,7 +422,7 @@ def _cumsum(x: Operand, dim: int, dtype: Any, *, reverse: bool) -> Call:
     dim = find_dim("cumsum", x, dim)
     view = row_view(x.ndim, dim)
 
-    def steps(made: Sequence[Operand]) -> list[Step | None]:
+    def steps(made: Sequence[Operand]) -> list[Step]:
         if dim < x.ndim - 1:
             return [columns(cumsum_columns, (x, *made), dim, (reverse, acc))]
         constants = (reverse, acc, width_of(columns_of(x.shape, dim)))

@@ -161,7 +161,7 @@ def var(
     acc = SUMS[floats("var", input)]
     what = reduced("var", input, dim, keepdim)
 
-    def steps(made: Sequence[Operand]) -> list[Step | None]:
+    def steps(made: Sequence[Operand]) -> list[Step]:
         constants = correction, acc
         down = down_of(input, what.dims, made)
         if down is not None:
