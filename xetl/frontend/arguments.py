@@ -225,8 +225,9 @@ class Call:
     def checked_axis(self, name: str, axis: int, rank: int) -> int:
         """``axis`` counted from the front."""
         if not -rank <= axis < rank:
+            name_of_user = self.ctx.frame.operation() or self.name
             problem = (
-                f"dimension {axis} does not exist: the operand of `{self.name}`"
+                f"dimension {axis} does not exist: the operand of `{name_of_user}`"
                 f" has rank {rank}"
             )
             help_ = f"dims run from 0 to {rank - 1}, or from {-rank} to -1"

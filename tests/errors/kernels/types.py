@@ -328,3 +328,8 @@ def wrong_axis_of_argmax(X: "f32 1"):
     # CARET: 1
     # CHECK: = help: dims run from 0 to 0, or from -1 to -1
     at = v.argmax(1)  # ERROR: X0205 dimension 1 does not exist: the operand of `argmax` has rank 1
+
+
+def wrong_axis_of_cumsum(X: "f32 1"):
+    v = xetile.load_tile(xetile.init_tile(X, [0], (8,)))
+    s = xetile.cumsum(v, 1)  # ERROR: X0205 dimension 1 does not exist: the operand of `cumsum` has rank 1
