@@ -75,6 +75,10 @@ def iota(lanes: int, type_: Type = I32) -> Value:
     return const(vector(type_, lanes), list(range(lanes)))
 
 
+_ALIGNED = 32
+"""Bytes: a register of AVX2."""
+
+
 # --- functions ---------------------------------------------------------------
 
 
@@ -241,6 +245,20 @@ class Builder(ir.IRBuilder):
         size = value.type.count * value.type.element.width // 8
         store = self.store(value, pointer, size)
         store.set_metadata("nontemporal", self.module.add_metadata([const(I32, 1)]))
+
+    def constant_in_memory(self, type_: Type, value: float) -> Value:
+        """All lanes ``value``, loaded, so that an instruction can read it there."""
+        module, name = self.module, f"all.{type_.count}x{type_.element}.{value.hex()}"
+        place = module.globals.get(name)
+        if place is None:
+            place = ir.GlobalVariable(module, type_, name)
+            place.initializer, place.global_constant = const(type_, value), True
+            place.align = _ALIGNED
+            # Of a constant that a linker may not replace LLVM would fold the load.
+            place.linkage = "weak hidden"
+        found = self.load(place, align=_ALIGNED)
+        found.set_metadata("invariant.load", module.add_metadata([]))
+        return found
 
     def stack_array(self, type_: Type, count: int) -> Instruction:
         """Address of ``count`` elements on the stack; call it in the entry block."""

@@ -347,6 +347,16 @@ def test_fmod_is_exact(target_name, dtype):
         assert np.array_equal(np.signbit(got[kept]), np.signbit(want[kept])), lanes
 
 
+def test_factors_are_in_memory_where_registers_are_few():
+    counts = {}
+    for name in TARGETS:
+        target, module = find_target(name), new_module()
+        emit_map(module, target, "exp2", "f32", target.lanes("f32"))
+        counts[name] = str(module).count("weak hidden constant")
+    assert counts["avx2"] > 4
+    assert counts["avx512"] == 0
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["exp", "exp2"])
 @pytest.mark.parametrize("dtype", ["f32", "f64"])

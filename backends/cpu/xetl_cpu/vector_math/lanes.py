@@ -80,6 +80,22 @@ class Lanes:
         """``value`` in all lanes."""
         return const(self.type, value)
 
+    def factor(self, value: float) -> Value:
+        """``value`` in all lanes, read from memory where registers are few.
+
+        Else LLVM broadcasts it to a register, and where none is left does so each time:
+        AVX2 has no operand that is broadcast, as AVX-512 has. [measured] On Zen 3 gelu
+        and swiglu in f64 are 1.2 times as fast, softmax and silu in f32 1.1.
+        """
+        lanes = self.target.vector_bytes * 8 // self.format.bits
+        if self.target.vector_registers >= 32 or self.count % lanes:
+            return self.of(value)
+        type_ = vector(F32 if self.format.bits == 32 else F64, lanes)
+        one = self.builder.constant_in_memory(type_, value)
+        if self.count == lanes:
+            return one
+        return self.builder.shuffle(one, one, [*range(lanes)] * (self.count // lanes))
+
     def integer(self, value: int) -> Value:
         """``value`` in all lanes, as integers of the same size."""
         return const(self.int_type, value)
@@ -107,9 +123,9 @@ class Lanes:
     def polynomial(self, x: Value, coefficients: Sequence[float]) -> Value:
         """Horner's scheme, the constant term first in ``coefficients``."""
         *rest, total = coefficients
-        result = self.of(total)
+        result = self.factor(total)
         for coefficient in reversed(rest):
-            result = self.fma(result, x, coefficient)
+            result = self.fma(result, x, self.factor(coefficient))
         return result
 
     def absolute(self, x: Value) -> Value:
