@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import signal
 import stat
@@ -182,6 +183,29 @@ def test_the_limit_holds(tmp_path: Path) -> None:
     total = sum(status.st_size for _, status in cache.entries())
     assert total <= 50_000 + 16 * 11_000
     assert cache.load(f"{99:064}") == ARTIFACT
+
+
+def digests(count: int) -> list[str]:
+    return [hashlib.sha256(str(i).encode()).hexdigest() for i in range(count)]
+
+
+def test_few_kernels_do_not_have_the_folder_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """60,000 entries take a second, which the first kernel of a process waited for."""
+    looks: list[int] = []
+    monkeypatch.setattr(DiskCache, "prune", lambda _: looks.append(1))
+    for key in digests(50):
+        DiskCache(tmp_path / "cache", 1 << 30).store(key, ARTIFACT)
+    assert not looks
+
+
+def test_processes_that_store_little_keep_the_limit_together(tmp_path: Path) -> None:
+    for key in digests(600):  # of 10 KB each
+        cache = DiskCache(tmp_path / "cache", 2 << 20)
+        cache.store(key, ARTIFACT)
+    total = sum(status.st_size for _, status in cache.entries())
+    assert (2 << 20) * 3 // 4 < total < (2 << 20) * 9 // 8
 
 
 def test_unusable_places_are_no_cache(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from functools import lru_cache
 from math import inf
 from pathlib import Path
 from typing import Any, BinaryIO
+from zlib import crc32
 
 from platformdirs import user_cache_path
 
@@ -30,8 +31,9 @@ from xetl.settings import config
 _MAGIC = b"XETLKRN2"
 _CHECKSUM = 32
 _SUFFIX = ".xetl"
-_PRUNE_EVERY = 16
-"""Stores between two looks at the size of the folder."""
+_LOOKS = 32
+"""How often the size of the folder is looked at while as much is stored as it may
+hold. To look takes a second where there are 60,000 entries."""
 
 
 @record()
@@ -45,7 +47,6 @@ class DiskCache:
 
     folder: Path
     limit: int
-    _stores: int = 0
 
     def load(self, key: str) -> Artifact | None:
         """The entry called ``key``; None if there is none that can be trusted."""
@@ -67,23 +68,24 @@ class DiskCache:
 
     def store(self, key: str, artifact: Artifact) -> None:
         """Keep ``artifact``; does nothing where that is not possible."""
+        data = _encode(key, artifact)
         try:
             self._make_folder()
-            write_whole(self._path(key), _encode(key, artifact))
+            write_whole(self._path(key), data)
         except OSError:
             return
-        if self._stores % _PRUNE_EVERY == 0:
+        # Many processes store a kernel or two: its name says whether this one looks.
+        if crc32(key.encode()) * self.limit <= len(data) * _LOOKS << 32:
             self.prune()
-        self._stores += 1
 
     def entries(self) -> list[tuple[Path, os.stat_result]]:
         """All files of the cache, the one used least recently first."""
         found: list[tuple[Path, os.stat_result]] = []
-        with contextlib.suppress(OSError):
-            for path in self.folder.iterdir():
-                if path.suffix in (_SUFFIX, ".tmp"):
+        with contextlib.suppress(OSError), os.scandir(self.folder) as files:
+            for file in files:
+                if file.name.endswith((_SUFFIX, ".tmp")):
                     with contextlib.suppress(OSError):  # another process removed it
-                        found.append((path, path.lstat()))
+                        found.append((Path(file), file.stat(follow_symlinks=False)))
         return sorted(found, key=lambda entry: entry[1].st_mtime)
 
     def peek(self, path: Path) -> Mapping[str, Any]:
