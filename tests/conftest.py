@@ -28,10 +28,6 @@ from xetl_xegpu.dialect.stage import XEGPU
 from xetl_xegpu.launch import devices
 
 devices.set_up()
-# Users' kernels are verified when they come from the front end, and as lanes; in tests
-# what passes leave is, too.
-for each in (LOOPS, XETILE_MAPPED, XETILE_SG, BLOCKED, XEGPU):
-    register_stage(replace(each, is_verified=True))
 settings.register_profile(
     "any speed", deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
@@ -48,9 +44,9 @@ HOST_IS_AVX2 = find_target("host").requires == find_target("avx2").requires
 
 LARGE_MATRICES = (
     *("backends/", "frontend/", "language/", "numerics/", "ops/", "seeds/"),
-    "transforms/",
+    *("transforms/", "runtime/test_linalg_texts"),
 )
-"""Folders of other tests whose cells convert or build kernels."""
+"""Where the cells of other tests convert or build kernels."""
 
 QUICK_SEEDS = {"host": 2, "avx2": 2, "opencl": 1}
 """How many of a test's random kernels are quick; others are slow tests."""
@@ -82,6 +78,11 @@ REPEATED_OF_AN_OPTIMISED = 4
 """The driver for CPUs optimises in one of so many of these and of hypothesis' tests.
 
 Others build faster."""
+
+VERIFIED_LATER = (LOOPS, XETILE_MAPPED, XETILE_SG, BLOCKED, XEGPU)
+"""Kernels of users are verified when they come from the front end, and as lanes. At
+these stages they are in slow tests, and in one of so many quick ones:"""
+VERIFIED_OF_QUICK = 4
 
 SETTINGS = "_hypothesis_internal_use_settings"
 """Where hypothesis keeps the settings of a test: a profile cannot override them."""
@@ -130,17 +131,21 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """The driver for CPUs optimises the kernels of some slow tests, as for users."""
+    """The driver optimises for some slow tests; some quick ones verify more."""
     slow = item.get_closest_marker("slow")
     minutes = item.config.getoption("--minutes")
     if slow == REPEATS.mark and time.time() > began() + 60 * minutes:
         pytest.skip(f"{minutes} minutes are over; this repeats another test")
     poison_workspaces()
-    is_drawn = crc32(item.nodeid.encode()) % REPEATED_OF_AN_OPTIMISED == 0
+    number = crc32(item.nodeid.encode())
+    is_drawn = number % REPEATED_OF_AN_OPTIMISED == 0
     is_long = has_examples(item) or slow == REPEATS.mark
     is_as_for_users = slow is not None and (is_drawn or not is_long)
     is_optimised = is_as_for_users or item.get_closest_marker("optimised")
     device.build_quickly(quickly=not is_optimised)
+    is_verified = slow is not None or number % VERIFIED_OF_QUICK == 0
+    for each in VERIFIED_LATER:
+        register_stage(replace(each, is_verified=is_verified))
 
 
 def function_of(item: pytest.Item) -> object:
@@ -152,6 +157,7 @@ def has_examples(item: pytest.Item) -> bool:
     return isinstance(getattr(function_of(item), SETTINGS, None), settings)
 
 
+@cache
 def target_of(item: pytest.Item) -> str:
     """The target that a test needs, by its parameters and fixtures."""
     if ON_A_DEVICE in getattr(item, "fixturenames", ()):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -100,18 +101,23 @@ FAULTS = {
 }
 
 
+@pytest.fixture(scope="module")
+def worker() -> Iterator[Worker]:
+    with Worker() as found:
+        yield found
+
+
 @pytest.mark.parametrize("kind", FAULTS)
 def test_whatever_happens_is_a_fault(
-    kind: str, monkeypatch: pytest.MonkeyPatch
+    kind: str, worker: Worker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bad = case(FAULTS[kind] + ADD.replace("a + i", "b"))
     monkeypatch.setitem(workers.SECONDS, "cpu", 2.0 if kind == "hang" else 60.0)
-    with Worker() as worker:
-        fault = worker.run(bad)
-        assert fault is not None
-        assert fault.kind == kind
-        monkeypatch.undo()
-        assert worker.run(case(ADD)) is None
+    fault = worker.run(bad)
+    assert fault is not None
+    assert fault.kind == kind
+    monkeypatch.undo()
+    assert worker.run(case(ADD)) is None
 
 
 def test_warnings_are_faults() -> None:
@@ -150,15 +156,14 @@ def test_shrinking_keeps_the_fault_and_nothing_else() -> None:
     assert not shrunk.arrays
 
 
-def test_shrinking_runs_real_kernels() -> None:
+def test_shrinking_runs_real_kernels(worker: Worker) -> None:
     """A kernel that the front end refuses, with what it does not need."""
     wrong = ADD.replace("a + i", "(a + i) * 2 + a.to(xetile.f32)")
-    with Worker() as worker:
-        fault = worker.run(case(wrong))
-        assert fault is not None
-        assert fault.kind.startswith("reference: X")
-        shrunk = Shrinker(case(wrong), fault, worker.run).shrink()
-        assert worker.run(shrunk) is not None
+    fault = worker.run(case(wrong))
+    assert fault is not None
+    assert fault.kind.startswith("reference: X")
+    shrunk = Shrinker(case(wrong), fault, worker.run).shrink()
+    assert worker.run(shrunk) is not None
     assert len(shrunk.source) < len(wrong) - 20
 
 

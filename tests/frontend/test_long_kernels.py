@@ -126,7 +126,7 @@ def test_time_is_linear_in_length(program, backend):
     def count(n):
         return calls_while(lambda: launch(program(n), backend))
 
-    few, some, many = count(50), count(150), count(250)
+    few, some, many = count(30), count(100), count(170)
     assert many - some < 1.2 * (some - few)
 
 

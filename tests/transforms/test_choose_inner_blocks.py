@@ -151,9 +151,20 @@ def test_attention_packs_nothing_in_its_loop():
 # Any kernel -------------------------------------------------------------------------
 
 
-@settings(max_examples=40, suppress_health_check=list(HealthCheck))
-@given(kernel=kernels(), device=st.sampled_from(DEVICES))
+any_kernel = given(kernel=kernels(), device=st.sampled_from(DEVICES))
+
+
+@settings(max_examples=12, suppress_health_check=list(HealthCheck))
+@any_kernel
 def test_any_kernel_keeps_its_meaning(kernel, device):
+    text, arrays = kernel
+    same_meaning(text, (1,), arrays, passes(device), look=is_blocked)
+
+
+@pytest.mark.slow
+@settings(max_examples=60, suppress_health_check=list(HealthCheck))
+@any_kernel
+def test_many_kernels_keep_their_meaning(kernel, device):
     text, arrays = kernel
     same_meaning(text, (1,), arrays, passes(device), look=is_blocked)
 

@@ -60,7 +60,9 @@ def test_what_the_user_asks_for_stays() -> None:
     assert said("pvc", AHEAD=2) == ["the kernel's own prefetches stay as they are"]
 
 
-@pytest.mark.parametrize("target", ["pvc", "opencl"])
+@pytest.mark.parametrize(
+    "target", ["pvc", pytest.param("opencl", marks=pytest.mark.slow)]
+)
 def test_the_setting_wins(monkeypatch: pytest.MonkeyPatch, target: str) -> None:
     monkeypatch.setenv("XETL_PREFETCH", "5")
     assert kernels(target)[0].count("simt.block_prefetch") == 10
