@@ -36,20 +36,9 @@ from functools import cache
 from types import ModuleType, new_class
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypedDict, TypeVar, cast
 
+from xdsl import irdl
 from xdsl.dialects.builtin import DenseArrayBase, LocationAttr, i32
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
-from xdsl.irdl import (
-    AttrSizedOperandSegments,
-    BaseAttr,
-    IRDLOperation,
-    OpDef,
-    OptionalDef,
-    ParsePropInAttrDict,
-    PropertyDef,
-    VariadicDef,
-    get_accessors_from_op_def,
-    traits_def,
-)
 from xdsl.traits import Commutative, OpTrait
 
 from xetl.imports import import_whole
@@ -69,8 +58,8 @@ Given: TypeAlias = Operand | Attribute | Sequence[Attribute] | Region | int | st
 Lists: TypeAlias = Sequence[str] | Sequence[Sequence[int]]
 
 
-SEGMENTS = AttrSizedOperandSegments.attribute_name
-FORMATS: dict[type[IRDLOperation], str] = {}
+SEGMENTS = irdl.AttrSizedOperandSegments.attribute_name
+FORMATS: dict[type[irdl.IRDLOperation], str] = {}
 """The text of formats; a class without one has that of its base."""
 
 
@@ -88,10 +77,10 @@ class _Plain(ABCMeta):
     __subclasscheck__ = type.__subclasscheck__
 
 
-class XetlOp(IRDLOperation, metaclass=_Plain):
+class XetlOp(irdl.IRDLOperation, metaclass=_Plain):
     """Base of our operations."""
 
-    irdl_options = (ParsePropInAttrDict(),)
+    irdl_options = (irdl.ParsePropInAttrDict(),)
     DEFAULTS: ClassVar[Defaults | None] = None
 
     def __init_subclass__(
@@ -120,7 +109,7 @@ class XetlOp(IRDLOperation, metaclass=_Plain):
         for constant in [each for each in vars(cls) if each.isupper()]:
             cls.__annotations__.setdefault(constant, ClassVar)
         if traits:
-            cls.traits = traits_def(*traits)
+            cls.traits = irdl.traits_def(*traits)
         if name is not None:
             cls.name = name
             _define_later(cls)
@@ -188,14 +177,14 @@ def _define_later(cls: type[XetlOp]) -> None:
     """
     made: dict[str, Any] = {}
 
-    def define(_: type[XetlOp]) -> OpDef:
+    def define(_: type[XetlOp]) -> irdl.OpDef:
         with _DEFINING.held():
             if not made:
-                definition = OpDef.from_pyrdl(cls)
+                definition = irdl.OpDef.from_pyrdl(cls)
                 _count_segments(definition)
                 install_quick_verifier(definition)
                 before = getattr(cls, "verify_", None)
-                found = get_accessors_from_op_def(definition, before)
+                found = irdl.get_accessors_from_op_def(definition, before)
                 # Last: what comes before is there, even if Ctrl-C has come between.
                 found["get_irdl_definition"] = found.pop("get_irdl_definition")
                 # At once: xDSL understands no class that has some of these.
@@ -207,11 +196,13 @@ def _define_later(cls: type[XetlOp]) -> None:
     setattr(cls, "get_irdl_definition", classmethod(define))  # noqa: B010 (a method)
 
 
-def _count_segments(definition: OpDef) -> None:
+def _count_segments(definition: irdl.OpDef) -> None:
     """Keep how many values each operand has, where that does not follow."""
-    if sum(isinstance(each, VariadicDef) for _, each in definition.operands) > 1:
-        definition.options.append(AttrSizedOperandSegments(as_property=True))
-        definition.properties[SEGMENTS] = PropertyDef(BaseAttr(DenseArrayBase))
+    if sum(isinstance(each, irdl.VariadicDef) for _, each in definition.operands) > 1:
+        definition.options.append(irdl.AttrSizedOperandSegments(as_property=True))
+        definition.properties[SEGMENTS] = irdl.PropertyDef(
+            irdl.BaseAttr(DenseArrayBase)
+        )
 
 
 OpT = TypeVar("OpT", bound=XetlOp)
@@ -282,10 +273,10 @@ class _Facts:
         results = [name for name, _ in definition.results]
         self._operand_count = len(operands)
         self._is_single = [
-            not isinstance(each, VariadicDef) for _, each in definition.operands
+            not isinstance(each, irdl.VariadicDef) for _, each in definition.operands
         ]
         self.has_segments = any(
-            isinstance(option, AttrSizedOperandSegments)
+            isinstance(option, irdl.AttrSizedOperandSegments)
             for option in definition.options
         )
         self._operands = {name: index for index, name in enumerate(operands)}
@@ -307,7 +298,7 @@ class _Facts:
         self._always = {
             name
             for name, each in definition.properties.items()
-            if not isinstance(each, OptionalDef)
+            if not isinstance(each, irdl.OptionalDef)
         }
         self._given = [
             index
@@ -316,7 +307,9 @@ class _Facts:
         ]
         self._type_count = len(self._given)
         kinds = [each for _, each in definition.regions]
-        self.region_count = sum(not isinstance(each, VariadicDef) for each in kinds)
+        self.region_count = sum(
+            not isinstance(each, irdl.VariadicDef) for each in kinds
+        )
         known = [*operands, *(results[index] for index in self._given)]
         self._steps = plan_types(op_type, known)
         self._result_count = len(results)

@@ -303,10 +303,7 @@ def call_operation(
 
 
 def _check_declared(
-    ctx: Context,
-    name: str,
-    declaration: Callable[..., Any],
-    args: Mapping[str, Arg],
+    ctx: Context, name: str, declaration: Callable[..., Any], args: Mapping[str, Arg]
 ) -> None:
     """What an operation declares as a vector or int is one; its body would say less."""
     for each, arg in args.items():

@@ -147,11 +147,7 @@ def _may_leave(node: ast.AST, *, inner: bool) -> bool:
         return True
     if isinstance(node, ast.Break):
         return not inner
-    if _is_function(node) or isinstance(node, ast.expr):
+    if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.expr):
         return False
     inner = inner or isinstance(node, ast.For | ast.While)
     return any(_may_leave(child, inner=inner) for child in ast.iter_child_nodes(node))
-
-
-def _is_function(node: ast.AST) -> bool:
-    return isinstance(node, ast.FunctionDef | ast.Lambda | ast.ClassDef)

@@ -29,23 +29,7 @@ from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
-from xdsl.dialects.builtin import (
-    AnyFloat,
-    BFloat16Type,
-    Float8E4M3FNType,
-    Float8E5M2Type,
-    Float16Type,
-    Float32Type,
-    Float64Type,
-    FloatAttr,
-    IntegerAttr,
-    IntegerType,
-    ModuleOp,
-    StringAttr,
-    bf16,
-    f16,
-    f32,
-)
+from xdsl.dialects import builtin
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
@@ -61,10 +45,10 @@ from xetl.records import record
 from xetl.transforms.diagnostics import refusal
 from xetl.transforms.rewriting import retype, retyping
 
-CODE = IntegerType(8)
+CODE = builtin.IntegerType(8)
 """What holds a float of eight bits."""
 
-_INT = IntegerType(32)
+_INT = builtin.IntegerType(32)
 
 
 @record(frozen=True)
@@ -86,8 +70,8 @@ class Format:
 
 
 FORMATS: dict[type[Attribute], Format] = {
-    Float8E4M3FNType: Format(3, 7, 0x7F, 0x7F, 0x7F),
-    Float8E5M2Type: Format(2, 15, 0x7C, 0x7C, 0x7E),
+    builtin.Float8E4M3FNType: Format(3, 7, 0x7F, 0x7F, 0x7F),
+    builtin.Float8E5M2Type: Format(2, 15, 0x7C, 0x7C, 0x7E),
 }
 
 
@@ -147,7 +131,7 @@ def extended(
     """A code, or a vector of them, as f16, bf16, f32 or f64: exact."""
     to = element_type(type_)
     on = _Arithmetic(build, value)
-    if isinstance(to, Float16Type):
+    if isinstance(to, builtin.Float16Type):
         return _as_half(on, value, form)
     code = on.cast(arith.ExtuiOp, value, _INT)
     magnitude = on.apply(arith.AndiOp, code, 0x7F)
@@ -160,25 +144,25 @@ def extended(
     # 2**e * 1.f - 2**e: exact, without subnormals of f32, which may be flushed.
     above = on.apply(arith.AddiOp, shifted, (rebias + 1) << 23)
     least = math.ldexp(1.0, 1 - form.bias)
-    below = on.apply(arith.SubfOp, on.cast(arith.BitcastOp, above, f32), least)
+    below = on.apply(arith.SubfOp, on.cast(arith.BitcastOp, above, builtin.f32), least)
     subnormal = on.cast(arith.BitcastOp, below, _INT)
     is_subnormal = on.compare("ult", magnitude, 1 << form.fraction)
     bits = on.select(is_subnormal, subnormal, normal, shifted)
     sign = on.apply(arith.ShliOp, on.apply(arith.AndiOp, code, 0x80), 24)
     bits = on.apply(arith.OriOp, bits, sign)
-    if isinstance(to, BFloat16Type):
+    if isinstance(to, builtin.BFloat16Type):
         upper = on.apply(arith.ShruiOp, bits, 16)
-        upper = on.cast(arith.TrunciOp, upper, IntegerType(16))
-        return on.cast(arith.BitcastOp, upper, bf16)
-    wide = on.cast(arith.BitcastOp, bits, f32)
-    if isinstance(to, Float32Type):
+        upper = on.cast(arith.TrunciOp, upper, builtin.IntegerType(16))
+        return on.cast(arith.BitcastOp, upper, builtin.bf16)
+    wide = on.cast(arith.BitcastOp, bits, builtin.f32)
+    if isinstance(to, builtin.Float32Type):
         return wide
     return on.cast(arith.ExtfOp, wide, to)
 
 
 def _as_half(on: _Arithmetic, value: SSAValue, form: Format) -> SSAValue:
     """As f16, which has the exponent of f8E5M2 and one more bit than f8E4M3FN's."""
-    to, half = IntegerType(16), Float16Type()
+    to, half = builtin.IntegerType(16), builtin.Float16Type()
     if form.fraction == _HALF_FRACTION - 8:
         code = on.apply(arith.ShliOp, on.cast(arith.ExtuiOp, value, to), 8)
         return on.cast(arith.BitcastOp, code, half)
@@ -201,11 +185,11 @@ _HALF_FRACTION, _HALF_BIAS, _HIGHEST = 10, 15, 0x4000
 def truncated(build: Builder, value: SSAValue, form: Format) -> SSAValue:
     """f16, bf16, f32 or f64, or a vector, as codes, rounded to nearest even."""
     on = _Arithmetic(build, value)
-    if isinstance(element_type(value.type), Float16Type | BFloat16Type):
-        value = on.cast(arith.ExtfOp, value, f32)
-    is_double = isinstance(element_type(value.type), Float64Type)
+    if isinstance(element_type(value.type), builtin.Float16Type | builtin.BFloat16Type):
+        value = on.cast(arith.ExtfOp, value, builtin.f32)
+    is_double = isinstance(element_type(value.type), builtin.Float64Type)
     width, fraction, bias = (64, 52, 1023) if is_double else (32, 23, 127)
-    bits = on.cast(arith.BitcastOp, value, IntegerType(width))
+    bits = on.cast(arith.BitcastOp, value, builtin.IntegerType(width))
     magnitude = on.apply(arith.AndiOp, bits, (1 << (width - 1)) - 1)
     # To nearest even: half a step less one, and one more where the last bit is odd.
     shift = fraction - form.fraction
@@ -219,7 +203,7 @@ def truncated(build: Builder, value: SSAValue, form: Format) -> SSAValue:
     large = math.ldexp(1.0, fraction + step)
     positive = on.cast(arith.BitcastOp, magnitude, element_type(value.type))
     sum_ = on.apply(arith.AddfOp, positive, large)
-    steps = on.cast(arith.BitcastOp, sum_, IntegerType(width))
+    steps = on.cast(arith.BitcastOp, sum_, builtin.IntegerType(width))
     steps = on.apply(arith.SubiOp, steps, (fraction + step + bias) << fraction)
     least = (bias + 1 - form.bias) << fraction
     is_subnormal = on.compare("ult", magnitude, least)
@@ -253,7 +237,7 @@ class ExpandSmallFloatsPass(Pass):
 
     device: str = ""
 
-    def rewrite(self, op: ModuleOp) -> None:
+    def rewrite(self, op: builtin.ModuleOp) -> None:
         """Rewrite ``op`` in place.
 
         Raises:
@@ -264,10 +248,10 @@ class ExpandSmallFloatsPass(Pass):
         for each in op.walk():
             if isinstance(each, xetile.TileMmaOp) and self._multiplies(each):
                 names = [CODES[_name_of(side.type)] for side in (each.a, each.b)]
-                each.properties["precision"] = StringAttr("x".join(names))
+                each.properties["precision"] = builtin.StringAttr("x".join(names))
         wide: dict[tuple[SSAValue, Attribute], SSAValue] = {}
         for each in list(op.walk()):
-            _widen(each, wide, f16 if self.device else bf16)
+            _widen(each, wide, builtin.f16 if self.device else builtin.bf16)
         conversions = [(each, _conversion(each)) for each in op.walk()]
         for each, make in conversions:
             if make is not None:
@@ -285,7 +269,7 @@ class ExpandSmallFloatsPass(Pass):
         return (
             "f8" in unit.results
             and is_small(op.a.type)
-            and element_of(op.result.type) == f32
+            and element_of(op.result.type) == builtin.f32
             and vector_type(op.b).get_num_dims() == 2
             and depth % (unit.depth_bits // 8) == 0
             and columns % unit.columns == 0
@@ -310,7 +294,9 @@ def _widen(
     if isinstance(op, _ATOMIC):
         _check_atomic(op)
     padding = op.properties.get("padding")
-    if isinstance(padding, IntegerAttr | FloatAttr) and is_small(op.operands[0].type):
+    if isinstance(padding, builtin.IntegerAttr | builtin.FloatAttr) and is_small(
+        op.operands[0].type
+    ):
         number = float(padding.value.data)
         op.properties["padding"] = _code_of(number, element_of(op.operands[0].type))
     if not _computes(op):
@@ -318,7 +304,11 @@ def _widen(
     is_of_codes = isinstance(op, xetile.TileMmaOp) and op.precision is not None
     for index, value in enumerate(op.operands):
         if is_small(value.type) and not (is_of_codes and index < 2):
-            to = factor if isinstance(op, xetile.TileMmaOp) and index < 2 else f32
+            to = (
+                factor
+                if isinstance(op, xetile.TileMmaOp) and index < 2
+                else builtin.f32
+            )
             key = (value, to)
             if key not in wide:
                 extend = arith.ExtfOp(value, with_element(value.type, to))
@@ -328,7 +318,7 @@ def _widen(
         if is_small(result.type):
             narrow = result.type
             new = Rewriter.replace_value_with_new_type(
-                result, with_element(narrow, f32)
+                result, with_element(narrow, builtin.f32)
             )
             rounded = arith.TruncfOp(new, narrow)
             new.replace_all_uses_with(Builder.after(op).insert(rounded))
@@ -377,16 +367,16 @@ def _conversion(op: Operation) -> Callable[[Builder], SSAValue] | None:
 
 def _as_code(attribute: Attribute) -> Attribute | None:
     """A format, or a number in it, as codes; None: nothing of it is one itself."""
-    if isinstance(attribute, AnyFloat) and is_small(attribute):
+    if isinstance(attribute, builtin.AnyFloat) and is_small(attribute):
         return CODE
-    if isinstance(attribute, FloatAttr):
-        number = cast("FloatAttr[AnyFloat]", attribute)
+    if isinstance(attribute, builtin.FloatAttr):
+        number = cast("builtin.FloatAttr[builtin.AnyFloat]", attribute)
         is_code = is_small(number.type)
         return _code_of(number.value.data, number.type) if is_code else number
     return None
 
 
-def _code_of(number: float, type_: Attribute) -> IntegerAttr:
+def _code_of(number: float, type_: Attribute) -> builtin.IntegerAttr:
     with np.errstate(over="ignore", invalid="ignore"):
         code = DType.of(str(type_)).numpy.type(number).view(np.uint8)
-    return IntegerAttr(wrap(int(code), 8), CODE)
+    return builtin.IntegerAttr(wrap(int(code), 8), CODE)

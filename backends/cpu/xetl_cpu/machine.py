@@ -144,12 +144,7 @@ FAMILIES = {
             # and 20 81 %; without unrolling 77 %. L3 in a virtual machine, beside a
             # busy core: 135 ns.
             replace(
-                _TWO_FMAS,
-                dot_latency=6,
-                l2_bytes=45,
-                l3_latency=300,
-                step=1.4,
-                loop=2,
+                _TWO_FMAS, dot_latency=6, l2_bytes=45, l3_latency=300, step=1.4, loop=2
             ),
             # A core of Granite Rapids, whose L3 has 480 MB, writes 10 GB/s into it and
             # 25 past it. Three copies, each of the last one's result, take 10 % longer

@@ -11,15 +11,9 @@ from itertools import chain
 from typing import TYPE_CHECKING, ClassVar
 
 from typing_extensions import Unpack
+from xdsl import irdl
 from xdsl.dialects.builtin import AnyFloat, IndexType, IntegerAttr, IntegerType, i1, i64
 from xdsl.ir import Attribute, Data
-from xdsl.irdl import (
-    irdl_attr_definition,
-    operand_def,
-    opt_prop_def,
-    prop_def,
-    result_def,
-)
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.str_enum import StrEnum
@@ -80,7 +74,7 @@ class FastMathFlag(StrEnum):
     AFN = "afn"
 
 
-@irdl_attr_definition
+@irdl.irdl_attr_definition
 class FastMathFlagsAttr(FlagsAttr):
     """``fastmath<contract>``."""
 
@@ -96,7 +90,7 @@ class IntegerOverflowFlag(StrEnum):
     NUW = "nuw"
 
 
-@irdl_attr_definition
+@irdl.irdl_attr_definition
 class IntegerOverflowFlagsAttr(FlagsAttr):
     """``overflow<nsw>``: what is known not to wrap.  Source: MLIR, `arith`."""
 
@@ -137,9 +131,9 @@ class SameTypeOp(ElementwiseOp):
 class IntegerBinaryOp(SameTypeOp):
     """Two integers or index values, or vectors of them."""
 
-    lhs = operand_def()
-    rhs = operand_def(like("lhs"))
-    result = result_def(like("lhs"))
+    lhs = irdl.operand_def()
+    rhs = irdl.operand_def(like("lhs"))
+    result = irdl.result_def(like("lhs"))
 
     assembly_format = "$lhs `,` $rhs attr-dict `:` type($lhs)"
 
@@ -153,7 +147,9 @@ class ExactBinaryOp(IntegerBinaryOp):
 class OverflowBinaryOp(IntegerBinaryOp):
     """An integer operation that may promise not to wrap."""
 
-    overflow_flags = opt_prop_def(IntegerOverflowFlagsAttr, prop_name="overflowFlags")
+    overflow_flags = irdl.opt_prop_def(
+        IntegerOverflowFlagsAttr, prop_name="overflowFlags"
+    )
 
     assembly_format = (
         "$lhs `,` $rhs custom<Flags>($overflowFlags) attr-dict `:` type($lhs)"
@@ -163,8 +159,8 @@ class OverflowBinaryOp(IntegerBinaryOp):
 class IntegerUnaryOp(SameTypeOp):
     """One integer."""
 
-    operand = operand_def()
-    result = result_def(like("operand"))
+    operand = irdl.operand_def()
+    result = irdl.result_def(like("operand"))
 
     assembly_format = "$operand attr-dict `:` type($operand)"
 
@@ -174,15 +170,15 @@ class FloatOp(SameTypeOp):
 
     KIND = "float"
 
-    fastmath = opt_prop_def(FastMathFlagsAttr)
+    fastmath = irdl.opt_prop_def(FastMathFlagsAttr)
 
 
 class FloatBinaryOp(FloatOp):
     """Two floats."""
 
-    lhs = operand_def()
-    rhs = operand_def(like("lhs"))
-    result = result_def(like("lhs"))
+    lhs = irdl.operand_def()
+    rhs = irdl.operand_def(like("lhs"))
+    result = irdl.result_def(like("lhs"))
 
     assembly_format = "$lhs `,` $rhs custom<Flags>($fastmath) attr-dict `:` type($lhs)"
 
@@ -190,8 +186,8 @@ class FloatBinaryOp(FloatOp):
 class FloatUnaryOp(FloatOp):
     """One float."""
 
-    operand = operand_def()
-    result = result_def(like("operand"))
+    operand = irdl.operand_def()
+    result = irdl.result_def(like("operand"))
 
     assembly_format = "$operand custom<Flags>($fastmath) attr-dict `:` type($operand)"
 
@@ -202,8 +198,8 @@ class CastOp(ElementwiseOp):
     SOURCE: ClassVar[str] = "integer"
     RESULT: ClassVar[str] = "integer"
 
-    source = operand_def()
-    result = result_def()
+    source = irdl.operand_def()
+    result = irdl.result_def()
 
     assembly_format = "$source attr-dict `:` type($source) `to` type($result)"
 
@@ -269,10 +265,10 @@ class CompareOp(ElementwiseOp):
     KIND: ClassVar[str] = "integer"
     WORDS: ClassVar[tuple[str, ...]] = ()
 
-    predicate = prop_def(IntegerAttr)
-    lhs = operand_def()
-    rhs = operand_def(like("lhs"))
-    result = result_def(like("lhs", boolean_like))
+    predicate = irdl.prop_def(IntegerAttr)
+    lhs = irdl.operand_def()
+    rhs = irdl.operand_def(like("lhs"))
+    result = irdl.result_def(like("lhs", boolean_like))
 
     def __init__(
         self, predicate: str, lhs: Value, rhs: Value, **common: Unpack[Common]

@@ -34,11 +34,8 @@ def check_returns(body: Region, type_: builtin.FunctionType) -> None:
             continue
         found = [operand.type for operand in last.operands]
         if found != expected:
-            raise LocatedVerifyException(last, f"expected {_list(expected)}")
-
-
-def _list(types: Sequence[Attribute]) -> str:
-    return ", ".join(map(str, types)) or "no values"
+            wanted = ", ".join(map(str, expected)) or "no values"
+            raise LocatedVerifyException(last, f"expected {wanted}")
 
 
 # Text that kernels of other dialects share; source: MLIR, FunctionOpInterface.

@@ -54,7 +54,8 @@ def way_of(declared: Function, values: list[Any]) -> Way | None:
     It must know of derivatives, transforms and modes.
     """
     if has_modes():
-        return _dispatched if _any_tensor(declared, values) else None
+        some = any(isinstance(values[i], torch.Tensor) for i in declared.arrays)
+        return _dispatched if some else None
     records, is_needed, is_plain = torch.is_grad_enabled(), False, True
     has_elements = is_meta = False
     for i in declared.arrays:
@@ -73,10 +74,6 @@ def way_of(declared: Function, values: list[Any]) -> Way | None:
     if not is_needed:
         return None
     return _recorded if is_plain else _dispatched
-
-
-def _any_tensor(declared: Function, values: list[Any]) -> bool:
-    return any(isinstance(values[i], torch.Tensor) for i in declared.arrays)
 
 
 def _recorded(declared: Function, values: list[Any], call: Arguments) -> Any:

@@ -33,7 +33,7 @@ from xetl.ops.calling.operands import Numbers, Shape
 from xetl.ops.calling.recorded import again_by
 from xetl.ops.calling.repeated import Arguments
 from xetl.ops.calling.views import floats, sums_of, width_of
-from xetl.ops.convolution import kernels
+from xetl.ops.convolution import kernels, plans
 from xetl.ops.convolution.columns import (
     convolve_columns,
     copies_pixels,
@@ -41,22 +41,6 @@ from xetl.ops.convolution.columns import (
     weight_by_columns,
 )
 from xetl.ops.convolution.geometry import Geometry, Pair, phases
-from xetl.ops.convolution.plans import (
-    MOST_COLUMNS,
-    MOST_PIXELS,
-    PART,
-    TILE,
-    by_input,
-    contiguous,
-    convolve,
-    each_image,
-    evenly,
-    paired,
-    part_of,
-    taps_last,
-    turn,
-    widths_of,
-)
 from xetl.runtime.call_site import at_caller
 
 
@@ -65,20 +49,20 @@ def by_weight(
 ) -> list[Step]:
     """The launches of the gradient by the weight: products that sum over pixels."""
     batch, (outer, inner) = x.shape[0], made.shape[:2]
-    if outer == groups and inner == 1 and (part := part_of(x, g, (1, 1))):
+    if outer == groups and inner == 1 and (part := plans.part_of(x, g, (1, 1))):
         unrolled = max(n for n in range(1, 5) if g.taps[1] % n == 0)
-        tile = sums_of(x.dtype), part, unrolled, *widths_of(x, g)
+        tile = sums_of(x.dtype), part, unrolled, *plans.widths_of(x, g)
         how = *g.first, g.stride, g.dilation, g.taps, *tile
-        views: list[View] = [each_image, each_image, lambda a: a[:, 0]]
+        views: list[View] = [plans.each_image, plans.each_image, lambda a: a[:, 0]]
         launch = Launch(kernels.depthwise_by_weight, views, (), (groups, 1, 1), how)
         return [Step(launch, (x, grad, made))]
     outer, (kh, kw), (rows, columns) = outer // groups, g.taps, g.result
-    tile = evenly(kw * inner, MOST_PIXELS), min(TILE, outer)
+    tile = plans.evenly(kw * inner, plans.MOST_PIXELS), min(plans.TILE, outer)
     tiles = kh * cdiv(kw * inner, tile[0])
     # What several programs read is turned, and packed once for them.
     turns = groups == 1 and tiles > 1
     # Rows of an even length then: products take pairs.
-    across = paired(columns, x) if turns and rows % 2 else columns
+    across = plans.paired(columns, x) if turns and rows % 2 else columns
     pixels = rows * across
     copies, windows, view = _find_shifted(x, g, groups, across)
     found = temporary((groups, kh * kw, inner, outer), made.dtype)
@@ -95,14 +79,14 @@ def by_weight(
     right, seen = grad, of_images
     if turns:
         right, seen = temporary((batch, rows, across, outer), grad.dtype), _as_one
-        copies.append(turn(grad, of_rows, right, itself))
+        copies.append(plans.turn(grad, of_rows, right, itself))
     grid = (cdiv(kw * inner, tile[0]), cdiv(outer, tile[1]), groups * kh)
     constants = (groups, turns, sums_of(x.dtype), *tile, pixels)
     launch = Launch(
         kernels.convolution_by_weight, (view, seen, each_tap), (), grid, constants
     )
     product = Step(launch, (windows, right, found))
-    return [*copies, product, *taps_last(found, made)]
+    return [*copies, product, *plans.taps_last(found, made)]
 
 
 def _as_one(array: Numbers) -> Numbers:
@@ -117,8 +101,7 @@ def _find_shifted(
     They are copied for each column of the kernel. Its rows see the same ones further
     down, but for a stride.
     """
-    first, x = contiguous(x, groups)
-    steps: list[Step] = [*first]
+    steps, x = plans.contiguous(x, groups)
     images, channels = x.shape[0] * groups, x.shape[1] // groups
     (kh, kw), (down, right) = g.taps, g.dilation
     is_shared = g.stride[0] == 1
@@ -153,8 +136,8 @@ def _shift(
         split = array.reshape(images, channels, *array.shape[2:])
         return split[:, :, below::down, behind : max(end, behind) : right]
 
-    tile = PART, min(MOST_COLUMNS, width_of(across))
-    grid = (cdiv(rows, PART), channels, images)
+    tile = plans.PART, min(plans.MOST_COLUMNS, width_of(across))
+    grid = (cdiv(rows, plans.PART), channels, images)
     constants = (-(top // down), -(left // right), *tile)
     launch = Launch(
         kernels.shifted, (view, lambda a: a[:, tap[0], tap[1]]), (), grid, constants
@@ -224,7 +207,7 @@ def convolution(
         lambda made: (
             convolve_columns(input, weight, bias, made[0], g)
             if copies
-            else convolve(input, weight, bias, made[0], g, groups)
+            else plans.convolve(input, weight, bias, made[0], g, groups)
         ),
     )
 
@@ -247,7 +230,7 @@ def convolution_by_input(
     parts = phases((rows, columns), taps, (steps, between, (top, left)))
     return Call(
         (result(shape, grad.dtype),),
-        lambda made: by_input(grad, weight, made[0], parts, groups),
+        lambda made: plans.by_input(grad, weight, made[0], parts, groups),
     )
 
 

@@ -186,10 +186,7 @@ def _taps_first(weight: Operand, to: Operand) -> list[Step]:
         return [first]
     split: View = lambda a: a.reshape(groups, inner, taps, outer).swapaxes(1, 2)
     each_tap: View = lambda a: a.reshape(groups, taps, depth, outer)
-    return [
-        first,
-        copy_matrices(between, split, to, each_tap),
-    ]
+    return [first, copy_matrices(between, split, to, each_tap)]
 
 
 def taps_last(found: Operand, made: Operand) -> list[Step]:

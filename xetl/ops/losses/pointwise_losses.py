@@ -147,10 +147,7 @@ def pointwise_loss(
         launch = one.launch
         sums = temporary((*launch.loops, *launch.grid[::-1]), acc)
         launch = replace(launch, views=[*launch.views, itself])
-        return [
-            Step(launch, (input, target, sums)),
-            *add_all(sums, made[0], factor),
-        ]
+        return [Step(launch, (input, target, sums)), *add_all(sums, made[0], factor)]
 
     return Call((result((), dtype),), steps)
 

@@ -130,12 +130,7 @@ def tiles_of_device(work: Product, cut: DeviceTiles) -> Tiles:
 
 
 def _balanced(
-    m: int,
-    n: int,
-    matrices: int,
-    rows: int,
-    columns: int,
-    least_columns: int,
+    m: int, n: int, matrices: int, rows: int, columns: int, least_columns: int
 ) -> tuple[int, int]:
     while cdiv(m, rows) * cdiv(n, columns) * matrices < _ENOUGH:
         if rows > _LEAST:

@@ -12,16 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import (
-    MemRefType,
-    NoneAttr,
-    StridedLayoutAttr,
-    UnitAttr,
-    VectorType,
-    f32,
-    f64,
-    i32,
-)
+from xdsl.dialects import builtin
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
@@ -40,8 +31,8 @@ PAIR = 2
 """Consecutive k that lie together for bf16 (VNNI)."""
 
 SUMS: dict[str, Attribute] = {
-    **{"f32": f32, "bf16": f32, "f16": f32},
-    **{"f64": f64, "i8": i32},
+    **{"f32": builtin.f32, "bf16": builtin.f32, "f16": builtin.f32},
+    **{"f64": builtin.f64, "i8": builtin.i32},
 }
 """What products of elements are added up in."""
 
@@ -99,7 +90,7 @@ def loops(
             at.append(build.index(0))
             continue
         loop = build.for_loop(0, size, step)
-        loop.attributes[PARALLEL] = UnitAttr()
+        loop.attributes[PARALLEL] = builtin.UnitAttr()
         end = scf.YieldOp(location=loop.location)
         loop.body.block.add_op(end)
         build = Builder.before(end)
@@ -112,8 +103,8 @@ def converted(build: Builder, value: SSAValue, element: Attribute) -> SSAValue:
     type_ = vector_type(value)
     if type_.element_type == element:
         return value
-    cast = arith.ExtfOp if element == f32 else arith.TruncfOp
-    return build.insert(cast(value, VectorType(element, type_.get_shape())))
+    cast = arith.ExtfOp if element == builtin.f32 else arith.TruncfOp
+    return build.insert(cast(value, builtin.VectorType(element, type_.get_shape())))
 
 
 def rows_of_pairs(build: Builder, source: SSAValue) -> SSAValue:
@@ -122,8 +113,8 @@ def rows_of_pairs(build: Builder, source: SSAValue) -> SSAValue:
     if pair != [PAIR, 1]:
         raise VerifyException("the pairs are torn apart")
     rows, columns, _ = type_.get_shape()
-    layout = StridedLayoutAttr([row, 1], NoneAttr())
-    result = MemRefType(type_.element_type, [rows, PAIR * columns], layout)
+    layout = builtin.StridedLayoutAttr([row, 1], builtin.NoneAttr())
+    result = builtin.MemRefType(type_.element_type, [rows, PAIR * columns], layout)
     return build.insert(memref.CollapseShapeOp(source, result, [[0], [1, 2]]))
 
 
@@ -141,9 +132,11 @@ def part(
     """A box of a memref without dimension ``dropped``, which has one element."""
     strides = _strides(source)
     kept = [dim for dim in range(len(sizes)) if dim != dropped]
-    layout = StridedLayoutAttr([strides[dim] for dim in kept], NoneAttr())
+    layout = builtin.StridedLayoutAttr(
+        [strides[dim] for dim in kept], builtin.NoneAttr()
+    )
     shape = [sizes[dim] for dim in kept]
-    result = MemRefType(memref_type(source).element_type, shape, layout)
+    result = builtin.MemRefType(memref_type(source).element_type, shape, layout)
     ones = [1] * len(sizes)
     return build.insert(memref.SubviewOp(source, at, sizes, ones, result))
 
@@ -154,7 +147,7 @@ def _matmul(b: Builder, op: linalg.MatmulOp) -> Values:
         found = f"{left.element} by {right.element}"
         raise VerifyException(f"there are no products of {found}")
     sums = SUMS[str(left.element)]
-    if to.element not in (sums, left.element) or (sums == i32 != to.element):
+    if to.element not in (sums, left.element) or (sums == builtin.i32 != to.element):
         raise VerifyException(f"{left.element} is added up in {sums}, not {to.element}")
     shape = to.tile_shape((ROWS, COLUMNS))
     depth = left.tile_shape((ROWS, DEPTH))[1]
@@ -187,7 +180,9 @@ def _fill(b: Builder, op: linalg.FillOp) -> Values:
         raise VerifyException(f"{op.value.type} cannot fill {to.element}")
     shape = to.tile_shape((DEPTH, COLUMNS))
     build, at = loops(b, to.sizes, shape)
-    value = build.insert(vector.BroadcastOp(op.value, VectorType(to.element, shape)))
+    value = build.insert(
+        vector.BroadcastOp(op.value, builtin.VectorType(to.element, shape))
+    )
     build.add(xetile.StoreTileOp(value, to.tile(build, at, shape)))
     return []
 

@@ -109,7 +109,9 @@ def _builtin(
         width = record[layout.R_WIDTH]
         expected += words_of(value) if is_array else [0] * width
     makers = [(make, args) for _, make, args in call.made]
-    sees_modes = any(type(x.obj) is not np.ndarray for x in _arrays(objects))
+    sees_modes = any(
+        isinstance(x, ArrayView) and type(x.obj) is not np.ndarray for x in objects
+    )
     find_torch(layout.process)
     if sees_modes and not layout.process[P_TENSOR]:
         return None
@@ -194,7 +196,3 @@ def _find(arg: ArrayView, places: Mapping[int, _Operand]) -> int | None:
     if len(found) > 1:  # parts of one array: most arguments begin where operands do
         found = [i for i in found if places[i].address == arg.address]
     return found[0] if len(found) == 1 else None
-
-
-def _arrays(objects: Sequence[object]) -> list[ArrayView]:
-    return [each for each in objects if isinstance(each, ArrayView)]

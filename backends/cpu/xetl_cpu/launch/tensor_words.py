@@ -51,10 +51,7 @@ _LACKS_KEY = "_ZN3c104impl28tls_is_dispatch_key_excludedENS_11DispatchKeyE"
 COUNT_AT = 16
 """Bytes to the number in a counter of versions."""
 
-_NAMES = {
-    P_REQUIRES_GRAD: "requires_grad",
-    P_LEVEL: "_current_level",
-}
+_NAMES = {P_REQUIRES_GRAD: "requires_grad", P_LEVEL: "_current_level"}
 _NO_LEVEL = -1
 
 _CODES = {"i": 0, "u": 1, "f": 2, "b": 6}

@@ -77,8 +77,7 @@ class LayoutAttr(_ListsAttr):
 
     name = "xegpu.layout"
     FIELDS: ClassVar[Mapping[str, Field]] = _lists(
-        *("sg_layout", "sg_data", "inst_data"),
-        *("lane_layout", "lane_data", "order"),
+        *("sg_layout", "sg_data", "inst_data"), *("lane_layout", "lane_data", "order")
     )
 
     sg_layout: IntList | NoneAttr = param_def()

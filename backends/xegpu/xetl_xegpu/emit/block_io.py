@@ -295,11 +295,7 @@ def _prefetch(em: KernelEmitter, op: simt.BlockPrefetchOp) -> None:
 
 def _dpas(em: KernelEmitter, op: simt.DpasOp) -> None:
     builtin = builtins.matrix_mad(
-        em.device,
-        op.a_type.data,
-        op.b_type.data,
-        str(element_type(op.c.type)),
-        op.m,
+        em.device, op.a_type.data, op.b_type.data, str(element_type(op.c.type)), op.m
     )
     em.set(op.result, em.call(builtin, em.all([op.a, op.b, op.c])))
 

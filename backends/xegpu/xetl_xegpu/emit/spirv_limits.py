@@ -72,9 +72,7 @@ INTRINSICS = frozenset(
 _FLOAT_ATOMICS = "SPV_EXT_shader_atomic_float_add"
 _NUMBERS = (ll.HalfType, ll.FloatType, ll.DoubleType)
 _NOT_FOR_BOOLS = frozenset(
-    {
-        *("add", "sub", "mul", "shl", "lshr", "ashr", "bitcast", "sitofp", "uitofp"),
-    }
+    {*("add", "sub", "mul", "shl", "lshr", "ashr", "bitcast", "sitofp", "uitofp")}
 )
 
 

@@ -147,10 +147,7 @@ _NUMBERS: dict[str, Callable[[Any], Any]] = {
 
 
 def choose_kernel(
-    facts: CodeFacts,
-    grid: Grid,
-    args: Sequence[Argument],
-    padded: Collection[int] = (),
+    facts: CodeFacts, grid: Grid, args: Sequence[Argument], padded: Collection[int] = ()
 ) -> tuple[KernelFacts | None, str | None]:
     """The first kernel that this launch fits, and why it is not the first of all.
 
@@ -171,10 +168,7 @@ def choose_kernel(
 
 
 def _why_not(
-    kernel: KernelFacts,
-    grid: Grid,
-    args: Sequence[Argument],
-    padded: Collection[int],
+    kernel: KernelFacts, grid: Grid, args: Sequence[Argument], padded: Collection[int]
 ) -> str | None:
     if kernel.surfaces and not fits_messages(grid):
         return f"a grid of {grid} has more programs than they count"

@@ -15,10 +15,7 @@ from xetl_xegpu.simt.block_ops import *
 from xetl_xegpu.simt.memory_ops import *
 from xetl_xegpu.simt.program_ops import *
 
-SIMT = Dialect(
-    "simt",
-    operations_of(program_ops, block_ops, memory_ops),
-)
+SIMT = Dialect("simt", operations_of(program_ops, block_ops, memory_ops))
 
 
 LENGTHS = (2, 3, 4, 8, 16)
