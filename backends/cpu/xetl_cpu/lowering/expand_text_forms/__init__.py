@@ -14,7 +14,6 @@ nothing: too large a shift shifts everything out.  Constant amounts need no care
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import prod
 from typing import Any
 
@@ -42,9 +41,10 @@ from xetl.ir.builder import Builder, Pass
 from xetl.transforms.canonicalize.folding import integer_of
 from xetl.transforms.diagnostics import remark
 from xetl.transforms.normalize_tiles import split_tile_arrays
+from xetl.transforms.rewriting import Rule, Values, apply_rules
 from xetl.transforms.unblock_values import unblock, unblocked_tile
 from xetl_cpu.lowering.expand_text_forms import blocks, parts, reducing, views
-from xetl_cpu.lowering.expand_text_forms.scratch import replace, replace_by
+from xetl_cpu.lowering.expand_text_forms.scratch import replace_by
 
 _SHARED_LIMIT = 1 << 20
 _WIDTHS = (1, 8, 16, 32, 64)
@@ -127,41 +127,38 @@ def _special(op: Operation) -> str | None:
     return None
 
 
-def _global_id(op: gpu.GlobalIdOp) -> None:
+def _global_id(w: Builder, op: gpu.GlobalIdOp) -> Values:
     """``block_id * block_dim + thread_id``."""
-    parts = [
-        cls.create(result_types=[IndexType()], properties=dict(op.properties))
+    block, size, thread = (
+        w.insert(cls.create(result_types=[IndexType()], properties=dict(op.properties)))
         for cls in (gpu.BlockIdOp, gpu.BlockDimOp, gpu.ThreadIdOp)
-    ]
-    block, size, thread = (part.results[0] for part in parts)
-    before = arith.MuliOp(block, size)
-    replace(op, [*parts, before, arith.AddiOp(before.result, thread)])
+    )
+    before = w.insert(arith.MuliOp(block, size))
+    return [w.insert(arith.AddiOp(before, thread))]
 
 
-def number(value: int) -> Callable[[Operation], None]:
+def number(value: int) -> Rule:
     """A rule: the operation gives ``value``."""
-    return lambda op: replace(op, [arith.ConstantOp.index(value)])
+    return lambda w, op: [w.index(value)]
 
 
-def _unused(op: Operation) -> None:
-    """Erase it once nobody is left who waits at it."""
-    if op.results[0].first_use is None:
-        Rewriter.erase_op(op)
+def _dropped(_: Builder, op: Operation) -> Values:
+    """A rule: nothing stands for the operation."""
+    return []
 
 
-_SCALAR_RULES: dict[type[Operation], Callable[[Any], None]] = {
+_SCALAR_RULES: dict[type[Operation], Rule] = {
     gpu.GlobalIdOp: _global_id,
     gpu.SubgroupSizeOp: number(LANES),
     gpu.LaneIdOp: number(0),
-    xegpu.InitNbarrierOp: _unused,
 }
-_ALONE: dict[type[Operation], Callable[[Any], None]] = {
+_ALONE: dict[type[Operation], Rule] = {
     gpu.ThreadIdOp: number(0),
     gpu.SubgroupIdOp: number(0),
     gpu.BlockDimOp: number(1),
     gpu.NumSubgroupsOp: number(1),
-    xegpu.NbarrierArriveOp: Rewriter.erase_op,
-    xegpu.NbarrierWaitOp: Rewriter.erase_op,
+    xegpu.NbarrierArriveOp: _dropped,
+    xegpu.NbarrierWaitOp: _dropped,
 }
 """At workgroup level a program is one thread of control."""
 
@@ -196,7 +193,7 @@ def _shift(op: Any) -> None:
     replace_by(op, result)
 
 
-_RULES: dict[type[Operation], Callable[[Any], None]] = {
+_RULES: dict[type[Operation], Rule] = {
     **_SCALAR_RULES,
     **views.RULES,
     **parts.RULES,
@@ -238,28 +235,9 @@ def _expand(kernel: gpu.FuncOp) -> None:
     unblock(kernel, unblocked_tile)
     blocks.make_blocks(kernel)
     split_tile_arrays(list(kernel.walk()))
-    while _apply(kernel, rules):  # the rules make operations that have rules
-        pass
-    _make_total(block)
-
-
-def _apply(
-    kernel: gpu.FuncOp, rules: dict[type[Operation], Callable[[Any], None]]
-) -> bool:
-    """Apply each rule once; tells whether an operation was replaced."""
-    changed = False
+    apply_rules(kernel, rules)
     for op in list(kernel.body.walk()):
-        rule = rules.get(type(op))
-        if not _stands(op):
-            continue
-        if rule is not None:
-            rule(op)
-            changed |= not _stands(op)
-        elif op.name in _HINTS:
+        unused = isinstance(op, xegpu.InitNbarrierOp) and not op.results[0].uses
+        if unused or op.name in _HINTS:
             Rewriter.erase_op(op)
-    return changed
-
-
-def _stands(op: Operation) -> bool:
-    """Whether an operation is still in the kernel."""
-    return op.parent is not None
+    _make_total(block)

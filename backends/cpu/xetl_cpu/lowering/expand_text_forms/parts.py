@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
@@ -20,9 +20,9 @@ from xetl.transforms.legalize_vectors.shapes import (
     cast,
     matrix_shape,
 )
+from xetl.transforms.rewriting import Rule, Values
 from xetl_cpu.dialect import ConstantMemoryOp
 from xetl_cpu.lowering.expand_text_forms import scratch
-from xetl_cpu.lowering.expand_text_forms.scratch import replace_by
 from xetl_cpu.lowering.loops.moves import in_turn
 
 
@@ -33,14 +33,13 @@ def _shape(value: SSAValue) -> tuple[int, ...]:
 # Whole vectors ----------------------------------------------------------------------
 
 
-def _transpose(op: vector.TransposeOp) -> None:
-    w, shape = Builder.before(op), _shape(op.source)
+def _transpose(w: Builder, op: vector.TransposeOp) -> Values:
+    shape = _shape(op.source)
     if (*op.dims,) == (0, 2, 1) and shape[2] == PAIR:
-        replace_by(op, cast(w, _apart(w, op.source, shape), _shape(op.result)))
-        return
+        return [cast(w, _apart(w, op.source, shape), _shape(op.result))]
     steps = row_major(shape)
     strides = [steps[dim] for dim in op.dims]
-    replace_by(op, scratch.take(w, op.source, _shape(op.result), strides))
+    return [scratch.take(w, op.source, _shape(op.result), strides)]
 
 
 def _apart(w: Builder, source: SSAValue, shape: Sequence[int]) -> SSAValue:
@@ -54,12 +53,11 @@ def _apart(w: Builder, source: SSAValue, shape: Sequence[int]) -> SSAValue:
     return w.insert(vector.ShuffleOp(*sides, mask=in_turn(rows)))
 
 
-def _broadcast(op: vector.BroadcastOp) -> None:
+def _broadcast(w: Builder, op: vector.BroadcastOp) -> Values | None:
     (source,) = op.operands
-    type_ = vector_type(op.results[0])
-    if is_vector(source.type):
-        w = Builder.before(op)
-        replace_by(op, broadcast(w, source, type_.get_shape()))
+    if not is_vector(source.type):
+        return None
+    return [broadcast(w, source, _shape(op.results[0]))]
 
 
 def broadcast(w: Builder, source: SSAValue, shape: Sequence[int]) -> SSAValue:
@@ -74,21 +72,18 @@ def broadcast(w: Builder, source: SSAValue, shape: Sequence[int]) -> SSAValue:
     return scratch.take(w, source, shape, strides)
 
 
-def _shape_cast(op: vector.ShapeCastOp) -> None:
-    if op.operands[0].type == op.results[0].type:
-        replace_by(op, op.operands[0])
+def _shape_cast(_: Builder, op: vector.ShapeCastOp) -> Values | None:
+    return op.operands if op.operands[0].type == op.results[0].type else None
 
 
-def _bitcast(op: vector.BitcastOp) -> None:
+def _bitcast(w: Builder, op: vector.BitcastOp) -> Values:
     """Elements of as many bits one by one, others through memory."""
-    w, source, type_ = Builder.before(op), op.operands[0], vector_type(op.results[0])
+    source, type_ = op.operands[0], vector_type(op.results[0])
     shape = type_.get_shape()
     if _shape(source) == shape:
-        replace_by(op, w.insert(arith.BitcastOp(source, type_)))
-        return
+        return [w.insert(arith.BitcastOp(source, type_))]
     memory, matrix = scratch.spill(w, source), matrix_shape(shape)
-    found = scratch.read_as(w, memory, matrix, type_.element_type)
-    replace_by(op, cast(w, found, shape))
+    return [cast(w, scratch.read_as(w, memory, matrix, type_.element_type), shape)]
 
 
 # Single elements and slices ---------------------------------------------------------
@@ -102,25 +97,25 @@ def _offset(w: Builder, shape: Sequence[int], position: Sequence[Index]) -> Inde
     return offset
 
 
-def _extract(op: vector.ExtractOp) -> None:
-    w, shape, position = Builder.before(op), _shape(op.source), op.position
+def _extract(w: Builder, op: vector.ExtractOp) -> Values | None:
+    shape, position = _shape(op.source), op.position
     offset = _offset(w, shape, position)
     if is_vector(op.result.type):
         rest = shape[len(position) :]
         new = scratch.take(w, op.source, rest, row_major(rest), offset)
-        replace_by(op, cast(w, new, _shape(op.result)))
-    elif isinstance(offset, int):
-        matrix = as_matrix(w, op.source)
-        where = divmod(offset, _shape(matrix)[1])
-        if (op.source.type, position) != (matrix.type, where):
-            replace_by(op, w.insert(vector.ExtractOp(matrix, where)))
-    else:
+        return [cast(w, new, _shape(op.result))]
+    if not isinstance(offset, int):
         memory = scratch.spill(w, op.source)
-        replace_by(op, w.insert(memref.LoadOp(memory, [w.index(offset)])))
+        return [w.insert(memref.LoadOp(memory, [w.index(offset)]))]
+    matrix = as_matrix(w, op.source)
+    where = divmod(offset, _shape(matrix)[1])
+    if (op.source.type, position) == (matrix.type, where):
+        return None
+    return [w.insert(vector.ExtractOp(matrix, where))]
 
 
-def _insert(op: vector.InsertOp) -> None:
-    w, shape, position = Builder.before(op), _shape(op.dest), op.position
+def _insert(w: Builder, op: vector.InsertOp) -> Values:
+    shape, position = _shape(op.dest), op.position
     memory = scratch.spill(w, op.dest)
     offset = _offset(w, shape, position)
     if is_vector(op.value.type):
@@ -128,42 +123,42 @@ def _insert(op: vector.InsertOp) -> None:
         scratch.put(w, op.value, memory, row_major(part), offset)
     else:
         w.add(memref.StoreOp(op.value, memory, [w.index(offset)]))
-    replace_by(op, scratch.fill(w, memory, shape))
+    return [scratch.fill(w, memory, shape)]
 
 
-def _extract_strided_slice(op: vector.ExtractStridedSliceOp) -> None:
+def _extract_strided_slice(
+    w: Builder, op: vector.ExtractStridedSliceOp
+) -> Values | None:
     shape, offsets = _shape(op.source), op.offsets
     steps = list(_strides(op))
     steps += [1] * (len(shape) - len(steps))
     if len(shape) <= 2:
-        return
-    w = Builder.before(op)
+        return None
     strides = [a * b for a, b in zip(row_major(shape), steps)]
     offset = _offset(w, shape, offsets)
-    replace_by(op, scratch.take(w, op.source, _shape(op.result), strides, offset))
+    return [scratch.take(w, op.source, _shape(op.result), strides, offset)]
 
 
-def _insert_strided_slice(op: vector.InsertStridedSliceOp) -> None:
-    w, shape = Builder.before(op), _shape(op.dest)
+def _insert_strided_slice(w: Builder, op: vector.InsertStridedSliceOp) -> Values:
+    shape = _shape(op.dest)
     memory = scratch.spill(w, op.dest)
     part = _shape(op.value)
     steps = row_major(shape)[len(shape) - len(part) :]
     strides = [a * b for a, b in zip(steps, _strides(op))]
     offset = _offset(w, shape, op.offsets)
     scratch.put(w, op.value, memory, strides, offset)
-    replace_by(op, scratch.fill(w, memory, shape))
+    return [scratch.fill(w, memory, shape)]
 
 
 def _strides(op: Any) -> tuple[int, ...]:
     return tuple(each.value.data for each in op.stride_list)
 
 
-def _shuffle(op: vector.ShuffleOp) -> None:
+def _shuffle(w: Builder, op: vector.ShuffleOp) -> Values | None:
     """Runs of neighbouring rows are copied at once; rows in turn stay."""
     if len(_shape(op.result)) == 2 and ints_of(op.mask) == in_turn(_shape(op.v1)[0]):
-        return
-    w, mask = Builder.before(op), [max(row, 0) for row in ints_of(op.mask)]
-    shape = _shape(op.result)
+        return None
+    mask, shape = [max(row, 0) for row in ints_of(op.mask)], _shape(op.result)
     size, element = prod(shape[1:]), op.result.type.element_type
     first = _shape(op.v1)[0]
     both = scratch.allocate(w, (first + _shape(op.v2)[0]) * size, element)
@@ -174,7 +169,7 @@ def _shuffle(op: vector.ShuffleOp) -> None:
         source = scratch.Place(both, mask[start] * size, (step * size, 1))
         place = scratch.Place(target, start * size, (size, 1))
         scratch.copy(w, (length, size), source, place)
-    replace_by(op, scratch.fill(w, target, shape))
+    return [scratch.fill(w, target, shape)]
 
 
 def runs(numbers: Sequence[int]) -> list[tuple[int, int, int]]:
@@ -192,24 +187,23 @@ def runs(numbers: Sequence[int]) -> list[tuple[int, int, int]]:
     return found
 
 
-def _from_elements(op: vector.FromElementsOp) -> None:
-    w, shape = Builder.before(op), _shape(op.result)
+def _from_elements(w: Builder, op: vector.FromElementsOp) -> Values:
+    shape = _shape(op.result)
     memory = scratch.allocate(w, prod(shape), op.result.type.element_type)
     for place, element in enumerate(op.elements):
         w.add(memref.StoreOp(element, memory, [w.index(place)]))
-    replace_by(op, scratch.fill(w, memory, shape))
+    return [scratch.fill(w, memory, shape)]
 
 
 # Masks and constants ----------------------------------------------------------------
 
 
-def _constant(op: arith.ConstantOp) -> None:
+def _constant(w: Builder, op: arith.ConstantOp) -> Values | None:
     """Different elements stand in memory, from where they are read."""
     value, type_ = op.value, op.result.type
     if not is_vector(type_) or not is_dense(value) or value.is_splat():
-        return
-    w = Builder.before(op)
-    replace_by(op, scratch.fill(w, constant_memory(w, value), type_.get_shape()))
+        return None
+    return [scratch.fill(w, constant_memory(w, value), type_.get_shape())]
 
 
 def constant_memory(w: Builder, value: DenseIntOrFPElementsAttr) -> SSAValue:
@@ -218,7 +212,7 @@ def constant_memory(w: Builder, value: DenseIntOrFPElementsAttr) -> SSAValue:
     return w.insert(ConstantMemoryOp(type_, value=value))
 
 
-RULES: dict[type[Operation], Callable[[Any], None]] = {
+RULES: dict[type[Operation], Rule] = {
     vector.TransposeOp: _transpose,
     vector.BroadcastOp: _broadcast,
     vector.ShapeCastOp: _shape_cast,

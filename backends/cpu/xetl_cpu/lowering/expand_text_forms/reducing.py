@@ -6,9 +6,6 @@ It is rounded where a value becomes one by `arith.truncf`, and where a product r
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from xdsl.dialects.builtin import (
     BFloat16Type,
     Float16Type,
@@ -24,39 +21,38 @@ from xetl.dialects.upstream import arith, gpu, vector
 from xetl.dialects.xetile import TileMmaOp, TileReduceOp
 from xetl.ir.builder import Builder
 from xetl.transforms.legalize_vectors.shapes import cast, reduced
-from xetl.transforms.rewriting import retype, retyping
+from xetl.transforms.rewriting import Rule, Values, retype, retyping
 from xetl_cpu.lowering.expand_text_forms import scratch
 from xetl_cpu.lowering.expand_text_forms.scratch import Place, loop_nest, replace_by
 
 
-def _tile_reduce(op: TileReduceOp) -> None:
+def _tile_reduce(w: Builder, op: TileReduceOp) -> Values | None:
     """In groups of ``reduction_size``: a dimension more, which is reduced."""
     if op.reduction_size is None:
-        return
-    w, size, value = Builder.before(op), op.reduction_size.value.data, op.source
+        return None
+    size, value = op.reduction_size.value.data, op.source
     for dim in op.dims:
         shape = vector_type(value).get_shape()
         groups = shape[dim] // size
         wide = cast(w, value, (*shape[:dim], groups, size, *shape[dim + 1 :]))
         value = reduced(w, wide, op.kind.data, [dim + 1])
         value = cast(w, value, (*shape[:dim], groups, *shape[dim + 1 :]))
-    replace_by(op, value)
+    return [value]
 
 
-def _multi_reduction(op: vector.MultiReductionOp) -> None:
+def _multi_reduction(w: Builder, op: vector.MultiReductionOp) -> Values:
     """Matrices are combined: each is a row."""
-    w, (count, rows, columns) = Builder.before(op), vector_type(op.source).get_shape()
+    count, rows, columns = vector_type(op.source).get_shape()
     matrix = cast(w, op.source, (count, rows * columns))
     found = w.insert(TileReduceOp(op.kind.kind, matrix, [0]))
-    replace_by(op, cast(w, found, (rows, columns)))
+    return [cast(w, found, (rows, columns))]
 
 
 # Products ---------------------------------------------------------------------------
 
 
-def _contract(op: vector.ContractOp) -> None:
+def _contract(w: Builder, op: vector.ContractOp) -> Values:
     """``a @ b + c`` for each of a batch: the results one below another."""
-    w = Builder.before(op)
     operands = (op.lhs, op.rhs, op.acc)
     batch, m, n = vector_type(op.acc).get_shape()
     shapes = [vector_type(value).get_shape()[1:] for value in operands]
@@ -74,25 +70,25 @@ def _contract(op: vector.ContractOp) -> None:
         scratch.write(inner, inner.insert(TileMmaOp(*values)), place)
 
     loop_nest(w, [batch], one)
-    replace_by(op, scratch.fill(w, target, (batch, m, n)))
+    return [scratch.fill(w, target, (batch, m, n))]
 
 
-def _tile_mma(op: TileMmaOp) -> None:
+def _tile_mma(w: Builder, op: TileMmaOp) -> Values | None:
     """16 bits of a result are those of an f32, rounded once."""
     type_ = op.result.type
     if not isinstance(type_.element_type, Float16Type | BFloat16Type):
-        return
-    w, wide = Builder.before(op), VectorType(f32, type_.get_shape())
+        return None
+    wide = VectorType(f32, type_.get_shape())
     operands = list(op.operands)
     if op.c is not None:
         operands[2] = w.insert(arith.ExtfOp(op.c, wide))
     total = TileMmaOp.create(
         operands=operands, result_types=[wide], properties=dict(op.properties)
     )
-    replace_by(op, w.insert(arith.TruncfOp(w.insert(total), type_)))
+    return [w.insert(arith.TruncfOp(w.insert(total), type_))]
 
 
-RULES: dict[type[Operation], Callable[[Any], None]] = {
+RULES: dict[type[Operation], Rule] = {
     vector.MultiReductionOp: _multi_reduction,
     vector.ContractOp: _contract,
     TileReduceOp: _tile_reduce,

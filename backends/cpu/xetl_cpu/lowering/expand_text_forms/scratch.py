@@ -4,7 +4,7 @@ What moves elements to other places (transposes, slices, insertions) is a copy b
 two strided views of memory that only this subgroup sees, where vectors lie row by
 row.
 
-`replace` and `replace_by` write operations in the place of one that a rule takes away.
+`replace_by` takes an operation away whose results are known.
 """
 
 from __future__ import annotations
@@ -45,15 +45,6 @@ def loop_nest(
 def replace_by(op: Operation, *values: SSAValue) -> None:
     """The results of ``op`` are ``values`` now; it is gone."""
     Rewriter.replace_op(op, [], list(values))
-
-
-def replace(
-    op: Operation, new: Sequence[Operation], results: Sequence[SSAValue] | None = None
-) -> None:
-    """Put ``new`` in the place of ``op``; by default the last one gives its results."""
-    for each in new:
-        each.location = op.location
-    Rewriter.replace_op(op, list(new), results)
 
 
 @record(frozen=True)

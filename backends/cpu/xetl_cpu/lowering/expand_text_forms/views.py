@@ -8,9 +8,6 @@ matrix.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -20,6 +17,7 @@ from xetl.dialects.memref_layout import memory_space_of
 from xetl.dialects.upstream import memref
 from xetl.dialects.xetile import InitTileOp
 from xetl.ir.builder import Builder
+from xetl.transforms.rewriting import Rule, Values
 from xetl_cpu.lowering.expand_text_forms.scratch import loop_nest, replace_by
 
 _SAME_ORIGIN = (
@@ -87,9 +85,8 @@ def _start(w: Builder, value: SSAValue) -> Index:
     return start
 
 
-def _copy(op: memref.CopyOp) -> None:
+def _copy(w: Builder, op: memref.CopyOp) -> Values:
     """Element by element."""
-    w = Builder.before(op)
     rank = len(memref_type(op.source).get_shape())
     sizes = [w.insert(memref.DimOp(op.source, w.index(d))) for d in range(rank)]
 
@@ -99,15 +96,15 @@ def _copy(op: memref.CopyOp) -> None:
         inner.add(memref.StoreOp(element, op.target, places))
 
     loop_nest(w, sizes, one)
-    replace_by(op)
+    return []
 
 
-def _init_tile(op: InitTileOp) -> None:
+def _init_tile(w: Builder, op: InitTileOp) -> Values | None:
     """Leading offsets select a matrix: of no rows if they are outside."""
     offsets, source = op.mixed_offsets, op.source
     if op.indices is not None or len(offsets) <= 2 or not is_memref(source.type):
-        return
-    w, rank = Builder.before(op), len(offsets)
+        return None
+    rank = len(offsets)
     known = w.add(memref.ExtractStridedMetadataOp(source)).results[2:]
     sizes: list[Index] = list(op.mixed_sizes) or list(known[:rank])
     strides: list[Index] = list(op.mixed_strides) or list(known[rank:])
@@ -120,7 +117,7 @@ def _init_tile(op: InitTileOp) -> None:
     pitch[op.result.type.order[0] - len(op.result.type.order)] = 1
     matrix = memref.ReinterpretCastOp.of(source, w.index(start), shape, pitch)
     tile = InitTileOp(w.insert(matrix), offsets[-2:], op.result.type, shape, pitch)
-    replace_by(op, w.insert(tile))
+    return [w.insert(tile)]
 
 
 def shared_memory(block: Block) -> None:
@@ -138,7 +135,7 @@ def shared_memory(block: Block) -> None:
         Rewriter.insert_op(new, InsertPoint.at_start(block))
 
 
-RULES: dict[type[Operation], Callable[[Any], None]] = {
+RULES: dict[type[Operation], Rule] = {
     memref.CopyOp: _copy,
     InitTileOp: _init_tile,
 }
