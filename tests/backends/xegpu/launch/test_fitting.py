@@ -30,7 +30,8 @@ def wide(A, C):
 
 @xetile.kernel
 def shared(A, C):
-    room = xetile.init_tile(xetile.slm((16, 16), xetile.f32), [0, 0], (16, 16))
+    memory, row = xetile.slm((16, 16), xetile.f32), xetile.program_id(0)
+    room = xetile.init_tile(memory, [row, 0], (16, 16))
     xetile.store_tile(xetile.load_tile(xetile.init_tile(A, [0, 0], (16, 16))), room)
     xetile.barrier()
     xetile.store_tile(xetile.load_tile(room), xetile.init_tile(C, [0, 0], (16, 16)))

@@ -47,6 +47,7 @@ from xetl_xegpu.lowering.convert_xetile_to_xegpu import (
 )
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.conversion import Converter, Rule
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import LANES
+from xetl_xegpu.lowering.convert_xetile_to_xegpu.kept_memory import kept_memory
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.plan import Plan
 from xetl_xegpu.lowering.record_arguments import BLOCK_ARGUMENTS
 
@@ -174,7 +175,8 @@ def _check_sizes(c: Converter, device: Device) -> None:
 
 
 def _convert(kernel: gpu.FuncOp, device: Device) -> None:
-    plan = Plan(kernel)
+    kept = kept_memory(kernel)
+    plan = Plan(kernel, kept)
     c = Converter(kernel, device, plan, _RULES, elementwise.each_part, control.carried)
     _check_sizes(c, device)
     old = list(kernel.body.block.ops)

@@ -5,7 +5,7 @@ Which way a product is computed: docs/design/0005-xegpu.md, and `xetl.devices`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum, auto
 from itertools import product
 
@@ -116,15 +116,21 @@ class Plan:
         transposed: loads that only a transpose reads, and the transposes.
         parted: sums that loops carry in `Form.PARTED`.
         loaded_again: stores behind which tiles of the same memory may be loaded.
+        kept: rules for operations on memory that stays in registers, `kept_memory`.
     """
 
-    def __init__(self, kernel: FuncOp) -> None:
+    def __init__(
+        self, kernel: FuncOp, kept: Mapping[Operation, Callable[..., object]]
+    ) -> None:
+        self.kept = kept
         self.columns: dict[Operation, int] = {}
         self.forms: dict[Operation, str] = {}
         self.transposed: set[Operation] = set()
         self.parted: set[SSAValue | None] = set()
         self.loaded_again = set(_loaded_again(kernel.body.block, set()))
         for op in kernel.walk():
+            if op in kept:
+                continue
             if isinstance(
                 op, xetile.LoadTileOp | xetile.StoreTileOp | xetile.PrefetchTileOp
             ):
