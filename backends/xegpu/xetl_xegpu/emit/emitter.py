@@ -63,6 +63,7 @@ class KernelEmitter(Emitter):
         log_ids: the number of each operation that writes a record.
         named_barriers: those that were made on entry, by number.
         ending: how a failed assertion ends the workgroup, if others may wait.
+        exit: the last block, where there are several ways to the end.
         pointed: the block message that must name its array by a pointer, if one must.
         payloads: those of block messages, by block of code, matrix and shape.
         spills: whether registers do not suffice.
@@ -78,6 +79,7 @@ class KernelEmitter(Emitter):
     log_ids: dict[Operation, int] = field(default_factory=dict[Operation, int])
     named_barriers: dict[int, Value] = field(default_factory=dict[int, Value])
     ending: Ending | None = None
+    exit: Any = None
     pointed: Operation | None = None
     payloads: dict[Any, Any] = field(default_factory=dict[Any, Any])
     spills: bool = False

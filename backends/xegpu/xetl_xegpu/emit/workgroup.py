@@ -242,11 +242,22 @@ def allowed(em: KernelEmitter, mask: Value) -> Value:
 def fail(em: KernelEmitter) -> None:
     """End here, or at the next barrier."""
     if em.ending is None:
-        em.builder.ret_void()
+        _leave(em)
         return
     turn = em.builder.zext(_number(em, em.ending.turn), I64)
     em.builder.store(I32(1), _word(em, em.ending, turn), align=4)
     _put(em, em.ending.alive, 0)
+
+
+def _leave(em: KernelEmitter) -> None:
+    """End, where all paths do.
+
+    [measured] OpenCL's driver for CPUs (2026.2), told not to optimise, runs the lanes
+    of a kernel that returns at several places one by one.
+    """
+    if em.exit is None:
+        em.exit = em.builder.append_basic_block("exit")
+    em.builder.branch(em.exit)
 
 
 def leave_together(em: KernelEmitter) -> None:
@@ -260,13 +271,16 @@ def leave_together(em: KernelEmitter) -> None:
     # Known to be the same in all lanes: drivers see that nobody is left behind.
     is_over = b.icmp_signed("!=", shuffle(em, found, I32(0)), I32(0))
     with b.if_then(is_over):
-        b.ret_void()
+        _leave(em)
 
 
 def end(em: KernelEmitter) -> None:
     """At the end of the kernel."""
     if em.ending is not None:
         em.meet()
+    if em.exit is not None:
+        em.builder.branch(em.exit)
+        em.builder.position_at_end(em.exit)
     em.builder.ret_void()
 
 
