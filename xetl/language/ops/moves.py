@@ -2,7 +2,7 @@
 
 Most are made of others, and go through shared memory and two barriers: all subgroups
 must reach them, and the kernel must not be written at subgroup level. `interleave`,
-`split` and slices do not. On GPUs `cat` and `flip` of a lone subgroup stay in registers.
+`split` and slices do not, nor do `cat` and `flip` of a lone subgroup of a GPU.
 """
 
 from __future__ import annotations
