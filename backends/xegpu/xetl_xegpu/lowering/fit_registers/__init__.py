@@ -258,11 +258,12 @@ def _fit(kernel: simt.FuncOp, block: Block, device: Device) -> None:
     if line_of(graph, registers, range(len(graph.ops))).most <= _bytes(device, enough):
         return
     budget = _bytes(device, spare)
-    line = _best(kernel, block, budget)
+    line = _best(graph, registers, budget)
     for most in _SMALLER:
         if line.most <= _bytes(device, cut) or not halve_loads(block, most):
             break
-        line = _best(kernel, block, budget)
+        registers = Registers(kernel)
+        line = _best(Graph(block, registers), registers, budget)
     if line.most > _bytes(device, -_BEYOND):
         kernel.attributes[simt.SPILLS] = UnitAttr()
         return
@@ -275,10 +276,10 @@ def _bytes(device: Device, spare: int) -> int:
     return registers * device.register_bytes // device.subgroup_size
 
 
-def _best(kernel: simt.FuncOp, block: Block, budget: int) -> Line:
+def _best(graph: Graph, registers: Registers, budget: int) -> Line:
     """The first line that fits, else the one that needs least."""
-    registers, found = Registers(kernel), list[Line]()
-    for line in lines(Graph(block, registers), registers, budget):
+    found: list[Line] = []
+    for line in lines(graph, registers, budget):
         found.append(line)
         if line.most <= budget:
             break
