@@ -24,11 +24,12 @@ Left alone: operands that the kernel writes or computes, whose offset along n is
 number times the tile, or that no two programs share; those are packed chunk by chunk in
 each program.
 
-A whose rows are not contiguous is copied once for a launch, too, row by row, and the
-products then read the copy in place. Each program would else copy its part chunk by
-chunk of k, as often as there are programs along n (``A.T @ B`` with tiles of 64, 1024
-cubed: 0.69 of the speed of ``A @ B``). Left alone: what a program computes or writes,
-matrices of a batch, and element types that are widened for the product.
+A whose rows are not contiguous, or share sets of L1 (`share_sets`), is copied once for
+a launch, too, row by row, and the products then read the copy in place. Each program
+would else copy its part chunk by chunk of k, as often as there are programs along n
+(``A.T @ B`` with tiles of 64, 1024 cubed: 0.69 of the speed of ``A @ B``). Left alone:
+what a program computes or writes, matrices of a batch, and element types that are
+widened for the product.
 """
 
 from __future__ import annotations
@@ -43,14 +44,22 @@ from xdsl.rewriter import Rewriter
 from xetl.analysis.affine import is_defined_outside
 from xetl.dialects.base import Index, is_memref, operations_in
 from xetl.dialects.upstream import arith, func, memref, scf
-from xetl.dialects.xetile import InitTileOp, TileType
+from xetl.dialects.upstream.memref import ExtractAlignedPointerAsIndexOp
+from xetl.dialects.xetile import InitTileOp, TileType, tile_type
 from xetl.ir.builder import Builder, Pass, move_before
 from xetl.records import record
 from xetl.transforms.cse import merge_equal
 from xetl.transforms.diagnostics import remark
 from xetl_cpu.dialect import BrgemmTileOp, ThreadCountOp, element_attribute, pack
-from xetl_cpu.lowering.loops.factors import copied_row
-from xetl_cpu.lowering.loops.state import Matrix, matrix_of, reinterpret, static_strides
+from xetl_cpu.lowering.loops.factors import copied_row, share_sets
+from xetl_cpu.lowering.loops.state import (
+    Matrix,
+    matrix_of,
+    reinterpret,
+    static_strides,
+    view_address,
+    view_of,
+)
 from xetl_cpu.lowering.packing.panels import (
     Packing,
     emit_packing,
@@ -83,7 +92,7 @@ class PackOperandsPass(Pass):
 def _pack_for_programs(function: func.FuncOp, machine: Machine) -> None:
     """Pack before each loop over programs what many of them read."""
     for loop in operations_in(function, scf.ParallelOp):
-        copies = _copies(loop)
+        copies = _copies(loop, machine)
         packings = _plans(loop)
         axes = [one.plan.group_axis(loop) for one in packings]
         batched = [one for one, axis in zip(packings, axes) if axis is not None]
@@ -108,12 +117,11 @@ def _pack_for_programs(function: func.FuncOp, machine: Machine) -> None:
     reserve_first(function)
 
 
-def _copies(loop: scf.ParallelOp) -> list[_RowCopy]:
-    """Memory for each A whose rows are not contiguous."""
+def _copies(loop: scf.ParallelOp, machine: Machine) -> list[_RowCopy]:
+    """Memory for each A whose rows are not contiguous, or may share sets of L1."""
     copies: list[_RowCopy] = []
     for op in operations_in(loop, BrgemmTileOp):
-        blocking = op.blocking()
-        copy = None if blocking.is_skinny else _reserve_rows(op, loop, blocking)
+        copy = None if op.blocking().is_skinny else _reserve_rows(op, loop, machine)
         copies += [] if copy is None else [copy]
     return copies
 
@@ -222,11 +230,11 @@ def group_size(
     return build.maximum(size, 1)
 
 
-_ROWS = 64
-"""Of A that one task copies."""
+_ROWS, _CHUNK = 64, 256
+"""Of A that one task copies, and steps of k of them."""
 
-_CHUNK = 256
-"""Steps of k that it copies of them."""
+_WHOLE_ROWS = 8
+"""Of A that one task copies all of, where rows are contiguous."""
 
 
 @record()
@@ -236,37 +244,70 @@ class _RowCopy:
     Attributes:
         op: the product, that reads the copy already.
         row_stride: elements from one row of it to the next.
+        rows: how many are copied.
     """
 
     op: BrgemmTileOp
     source: Matrix
     buffer: SSAValue
     row_stride: Index
+    rows: Index
 
 
 def _reserve_rows(
-    op: BrgemmTileOp, loop: scf.ParallelOp, blocking: Blocking
+    op: BrgemmTileOp, loop: scf.ParallelOp, machine: Machine
 ) -> _RowCopy | None:
     """Memory for the copy, if A is worth one; the product reads that from now on."""
-    init = op.a.owner
+    init, blocking = op.a.owner, op.blocking()
     if not isinstance(init, InitTileOp) or not _may_copy(op, init, loop, blocking):
         return None
     build = Builder.before(loop)
     matrix = matrix_of(init, build)
     if op.trans_a is not None:
         matrix = matrix.transposed()
+    is_needed, rows = None, matrix.rows
     if matrix.is_contiguous():
-        return None
-    remark(op, "packing", "a is copied once, row by row, before the programs run")
+        is_needed = _shares_sets(op, loop, machine, matrix)
+        if is_needed is None:
+            return None
+        rows = build.select(is_needed, rows, 0)
+    else:
+        remark(op, "packing", "a is copied once, row by row, before the programs run")
     stride = copied_row(build, blocking, matrix.cols)
-    count = build.index(build.times(matrix.rows, stride))
+    count = build.index(build.times(rows, stride))
     type_ = MemRefType(element_attribute(blocking.compute), [DYNAMIC_INDEX])
     buffer = build.insert(memref.AllocOp([count], (), type_))
     buffer.name_hint = "rows"
     sizes = (matrix.rows, matrix.cols)
-    whole = reinterpret(build, buffer, 0, sizes, (stride, 1))
+    if is_needed is None:
+        whole = reinterpret(build, buffer, 0, sizes, (stride, 1))
+    else:
+        first, (row_step, _) = view_of(matrix.memref, build)
+        address = build.insert(ExtractAlignedPointerAsIndexOp(matrix.memref))
+        skip = build.times(first, blocking.compute_bytes)
+        ours = build.insert(ExtractAlignedPointerAsIndexOp(buffer))
+        address = build.select(is_needed, ours, build.plus(address, skip))
+        stride = build.select(is_needed, stride, row_step)
+        tile = tile_type(init.result)
+        whole = view_address(build, build.index(address), tile, sizes, (stride, 1))
     new = _on_copy(op, init, whole, (*sizes, stride))
-    return _RowCopy(new, matrix, buffer, stride)
+    return _RowCopy(new, matrix, buffer, stride, rows)
+
+
+def _shares_sets(
+    op: BrgemmTileOp, loop: scf.ParallelOp, machine: Machine, matrix: Matrix
+) -> SSAValue | None:
+    """Whether rows that lie badly are read often enough; None: never."""
+    init, build = op.b.owner, Builder.before(loop)
+    sizes = tile_sizes(init) if isinstance(init, InitTileOp) else None
+    cols = None if sizes is None else sizes[0 if op.trans_b is not None else 1]
+    if cols is None or not is_defined_outside(cols, loop):
+        return None
+    is_bad = share_sets(machine, build, op.blocking(), matrix, cols)
+    if is_bad is None:
+        return None
+    many_rows = build.compare("sgt", matrix.rows, op.blocking().block_m)
+    return build.both(is_bad, many_rows)
 
 
 def _may_copy(
@@ -287,14 +328,14 @@ def _may_copy(
 def _emit_rows(copy: _RowCopy, build: Builder) -> None:
     """A parallel loop over (rows, chunk of k)."""
     source, stride = copy.source, copy.row_stride
-    extents = (
-        build.ceil_divided(source.rows, _ROWS),
-        build.ceil_divided(source.cols, _CHUNK),
-    )
-    inner, (task, part) = build.parallel(extents)
-    row, first = inner.times(task, _ROWS), inner.times(part, _CHUNK)
-    rows = inner.minimum(inner.minus(source.rows, row), _ROWS)
-    k = inner.minimum(inner.minus(source.cols, first), _CHUNK)
+    most = (_ROWS, _CHUNK)
+    if source.is_contiguous():
+        most = (_WHOLE_ROWS, build.maximum(source.cols, 1))
+    extents = map(build.ceil_divided, (copy.rows, source.cols), most)
+    inner, (task, part) = build.parallel([*extents])
+    row, first = map(inner.times, (task, part), most)
+    rows = inner.minimum(inner.minus(source.rows, row), most[0])
+    k = inner.minimum(inner.minus(source.cols, first), most[1])
     at = inner.plus(inner.times(row, stride), first)
     numbers = (row, first, rows, k, rows, k)
     blocking = copy.op.blocking()

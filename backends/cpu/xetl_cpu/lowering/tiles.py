@@ -227,6 +227,10 @@ def root(base: SSAValue) -> SSAValue:
         base = base.owner.operands[0]
     if isinstance(base.owner, ViewAddressOp):
         address = base.owner.address.owner
+        while isinstance(address, arith.SelectOp | arith.AddiOp):
+            # A copy, or what it is a copy of: a place in an array.
+            is_sum = isinstance(address, arith.AddiOp)
+            address = address.operands[0 if is_sum else 2].owner
         if isinstance(address, memref.ExtractAlignedPointerAsIndexOp):
             return root(address.source)
     return base

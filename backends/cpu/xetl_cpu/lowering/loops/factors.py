@@ -8,7 +8,7 @@ from xetl.dialects.base import Index
 from xetl.dialects.upstream import memref
 from xetl.dialects.xetile import TileType
 from xetl.ir.builder import Builder
-from xetl_cpu.dialect import BrgemmTileOp, element_name
+from xetl_cpu.dialect import BrgemmTileOp, ViewAddressOp, element_name
 from xetl_cpu.lowering.loops.materialization import materialize
 from xetl_cpu.lowering.loops.state import (
     Buffer,
@@ -19,7 +19,7 @@ from xetl_cpu.lowering.loops.state import (
     reinterpret,
     view_of,
 )
-from xetl_cpu.machine import LINE
+from xetl_cpu.machine import LINE, Machine
 from xetl_cpu.microkernels.blocking import Blocking
 
 PANELS_IN_PLACE = 8
@@ -71,20 +71,38 @@ def may_stay(blocking: Blocking, a: Factor) -> bool:
 def has_bad_rows(
     state: State, build: Builder, blocking: Blocking, a: Factor, cols: Index
 ) -> SSAValue | None:
+    """As `share_sets`, of rows that a launch has not seen to; None: they do not."""
+    base = a.matrix.memref.owner
+    if isinstance(base, memref.ReinterpretCastOp):
+        base = base.source.owner
+    if isinstance(base, ViewAddressOp) or not may_stay(blocking, a):
+        return None
+    return share_sets(state.target.machine, build, blocking, a.matrix, cols)
+
+
+def share_sets(
+    machine: Machine, build: Builder, blocking: Blocking, a: Matrix, cols: Index
+) -> SSAValue | None:
     """Whether rows of a strip of A share sets of L1, which has no room for more then.
 
     They are a multiple of a way's size apart; None: it has room, or A is copied anyway.
     L2, too, then holds a part of a block only. One core of Zen 3, busy, f32, in turns:
     1024 cubed 0.93 of OpenBLAS, by copies 0.99; 2048 0.94, 0.98; 4096 0.88, 0.95.
     """
-    few, l1 = PANELS_IN_PLACE * blocking.nr, state.target.machine.l1
+    few, l1 = PANELS_IN_PLACE * blocking.nr, machine.l1
     is_full = l1.ways < blocking.mr + _FREE_WAYS and blocking.block_n > few
-    if not is_full or blocking.uses_tiles or not may_stay(blocking, a):
+    if not is_full or blocking.uses_tiles:
         return None
-    _, (row_step, _) = view_of(a.matrix.memref, build)
+    _, (row_step, _) = view_of(a.memref, build)
     distance = build.times(row_step, blocking.compute_bytes)
     rest = build.remainder(distance, l1.size // l1.ways)
     return build.both(build.compare("eq", rest, 0), build.compare("sgt", cols, few))
+
+
+def sums_leave_l2(machine: Machine, blocking: Blocking) -> bool:
+    """Whether those of all rows have no room there from one run of k to the next."""
+    row = blocking.ldc * blocking.arithmetic.accumulator_bytes
+    return blocking.rows_padded * row > machine.l2.size // 2
 
 
 def copied_row(build: Builder, blocking: Blocking, k: Index) -> SSAValue:

@@ -29,6 +29,7 @@ from xetl_cpu.lowering.loops.factors import (
     has_bad_rows,
     may_stay,
     suits_tiles,
+    sums_leave_l2,
 )
 from xetl_cpu.lowering.loops.few_panels import of_few_panels
 from xetl_cpu.lowering.loops.kept_copies import Trip, trip_of
@@ -138,16 +139,20 @@ class _Product:
     def emit(self, build: Builder, is_own: SSAValue | None) -> None:
         """On panels for many programs, a block of rows after the other, or on its own.
 
-        Where A is copied (for AMX, widened, or for its rows' distance), only what stays
-        in L2 is of a tall tile, and all blocks have one place for sums. What a program
-        packs is packed once, for all rows.
+        Where A is copied (for AMX, widened, or for its rows' distance), or sums would
+        leave L2, only what stays in L2 is of a tall tile, and all blocks have one place
+        for sums. What a program packs is packed once, for all rows.
         """
         if not self._is_by_blocks():
             self._emit_chunks(build, is_own)
             return
-        rows, most = self.extents[0], self.blocking.mc
-        if self.shares_sets is not None:
-            most = build.maximum(build.select(self.shares_sets, most, rows), 1)
+        (rows, k, _), most = self.extents, self.blocking.mc
+        wanted = self.shares_sets
+        if self._sums_leave_l2() and wanted is None:
+            is_long = build.compare("sgt", k, self.blocking.all_at_once)
+            wanted = build.conjunction(is_long, self.op.is_packed)
+        if wanted is not None:
+            most = build.maximum(build.select(wanted, most, rows), 1)
         elif is_own is not None:
             most = build.maximum(build.select(is_own, rows, most), 1)
         loop = build.for_loop(0, rows, most)
@@ -160,8 +165,16 @@ class _Product:
         """Whether blocks of rows may come one after the other."""
         blocking = self.blocking
         copies = blocking.uses_tiles, blocking.copies_a, self.shares_sets is not None
-        is_tall = any(copies) and blocking.block_m > blocking.mc
+        is_tall = (
+            any((*copies, self._sums_leave_l2())) and blocking.block_m > blocking.mc
+        )
         return is_tall and self.to is not None and self.op.packed is not None
+
+    def _sums_leave_l2(self) -> bool:
+        """Whether blocks of rows are wanted though A stays where it is."""
+        blocking = self.blocking
+        is_plain = not (blocking.uses_tiles or blocking.copies_a)
+        return is_plain and sums_leave_l2(self.state.target.machine, blocking)
 
     def _rows_from(self, build: Builder, first: SSAValue, most: Index) -> _Product:
         """The product of at most so many rows."""
