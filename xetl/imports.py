@@ -46,8 +46,8 @@ _make_method: Callable[..., Any] | None = getattr(dataclasses, "_create_fn", Non
 
 
 PATIENT = (
-    *("xdsl", "xetl.dialects", "xetl.findings", "xetl.pipeline", "xetl.runtime"),
-    *("xetl.transforms", "xetl_cpu"),
+    *("xdsl.", "xetl.dialects.", "xetl.findings.", "xetl.pipeline.", "xetl.runtime."),
+    *("xetl.transforms.", "xetl_cpu."),
 )
 """Packages whose dataclasses get their methods when these are first called.
 
@@ -57,7 +57,7 @@ that users make are not among them: there it is the methods that say what to giv
 
 
 def _is_patient(module: str) -> bool:
-    return f"{module}.".startswith(tuple(f"{each}." for each in PATIENT))
+    return f"{module}.".startswith(PATIENT)
 
 
 def _method_later(
@@ -90,6 +90,19 @@ def _signature_if_shown(cls: type) -> object:
     return "" if _is_patient(cls.__module__) else inspect.signature(cls)
 
 
+_is_type: Callable[..., bool] | None = getattr(dataclasses, "_is_type", None)
+"""Whether an annotation that is a text names one of a few types of fields."""
+
+
+def _is_type_if_named(annotation: str, cls: type, *rest: Any) -> bool:
+    """As `_is_type`, asked three times for each field; packages name them so."""
+    assert _is_type is not None
+    may_be = "Var" in annotation or "KW_ONLY" in annotation
+    return (may_be or not _is_patient(cls.__module__)) and _is_type(
+        annotation, cls, *rest
+    )
+
+
 _QUICK_INSPECT = SimpleNamespace(**vars(inspect) | {"signature": _signature_if_shown})
 
 _LOADS = list[None]()
@@ -103,6 +116,8 @@ def _loading() -> Generator[None]:
     try:
         if _make_method is not None:
             setattr(dataclasses, "_create_fn", _method_later)  # noqa: B010 (not public)
+        if _is_type is not None:
+            setattr(dataclasses, "_is_type", _is_type_if_named)  # noqa: B010
         setattr(dataclasses, "inspect", _QUICK_INSPECT)  # noqa: B010 (the same)
         with collecting_rarely():
             yield
@@ -116,6 +131,8 @@ def _loading() -> Generator[None]:
             setattr(dataclasses, "inspect", inspect)  # noqa: B010
             if _make_method is not None:
                 setattr(dataclasses, "_create_fn", _make_method)  # noqa: B010
+            if _is_type is not None:
+                setattr(dataclasses, "_is_type", _is_type)  # noqa: B010
 
 
 def import_whole(name: str) -> ModuleType:

@@ -141,12 +141,16 @@ def test_a_collector_that_is_off_stays_off() -> None:
 
 
 LATER = """
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import ClassVar
 
 @dataclass(frozen=True)
 class Pair:
     left: int
     right: float = 2.0
+    made: ClassVar[int] = 0
 
 @dataclass(frozen=True)
 class Triple(Pair):
@@ -165,8 +169,8 @@ def test_methods_of_dataclasses_are_made_when_they_are_called(
         (folder / f"{name}.py").write_text(LATER)
     usual = import_whole(f"{package}.usual")
     assert list(inspect.signature(usual.Pair).parameters) == ["left", "right"]
-    assert usual.Pair.__doc__ == "Pair(left: int, right: float = 2.0)"
-    monkeypatch.setattr(imports, "PATIENT", (package,))
+    assert usual.Pair.__doc__ == "Pair(left: 'int', right: 'float' = 2.0)"
+    monkeypatch.setattr(imports, "PATIENT", (f"{package}.",))
     later = import_whole(f"{package}.later")
     assert later.Pair.__doc__ == "Pair"  # to write it down takes as long as a method
     empty = vars(later.Pair)["__eq__"]
@@ -191,7 +195,7 @@ def test_methods_of_dataclasses_are_made_when_they_are_called(
     assert later.Triple(left=1, middle="n") == later.Triple(1, 2.0, "n")
     with pytest.raises(TypeError, match="missing 1 required positional argument"):
         later.Pair()
-    shown = "(left: int, right: float = 2.0) -> None"
+    shown = "(left: 'int', right: 'float' = 2.0) -> None"
     assert str(inspect.signature(later.Pair)) == shown
 
 

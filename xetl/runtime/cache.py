@@ -14,15 +14,12 @@ import hashlib
 import json
 import os
 import stat
-import tempfile
 from collections.abc import Mapping
 from functools import lru_cache
 from math import inf
 from pathlib import Path
 from typing import Any, BinaryIO
 from zlib import crc32
-
-from platformdirs import user_cache_path
 
 from xetl.backend import Artifact
 from xetl.records import record
@@ -118,6 +115,8 @@ class DiskCache:
 
     def why_unusable(self) -> str | None:
         """What keeps kernels from being kept here, or None; makes the folder."""
+        import tempfile  # noqa: PLC0415 - as in `write_whole`
+
         try:
             self._make_folder()
             with tempfile.TemporaryFile(dir=self.folder):
@@ -140,6 +139,8 @@ def write_whole(path: Path, data: bytes, mode: int = 0o600) -> None:
     Raises:
         OSError: it cannot be written.
     """
+    import tempfile  # noqa: PLC0415 - 4 ms that a process which only reads need not take
+
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
     try:
         with os.fdopen(descriptor, "wb") as file:
@@ -161,7 +162,11 @@ def disk_cache() -> DiskCache | None:
 
 def cache_folder() -> Path:
     """Where all that is kept between processes is."""
-    return config.cache_dir or user_cache_path("xetl", appauthor=False)
+    if config.cache_dir:
+        return config.cache_dir
+    from platformdirs import user_cache_path  # noqa: PLC0415 - 3 ms
+
+    return user_cache_path("xetl", appauthor=False)
 
 
 def tuned_folder() -> Path:

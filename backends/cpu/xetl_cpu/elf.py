@@ -27,6 +27,8 @@ _STUB_SIZE = 16
 
 @record()
 class _Section:
+    """A row of the table of sections."""
+
     name: str
     kind: int
     flags: int
@@ -41,6 +43,8 @@ class _Section:
 
 @record(frozen=True)
 class _Symbol:
+    """A row of the table of symbols."""
+
     name: str
     section: int
     value: int
