@@ -252,26 +252,27 @@ class RegisterTile:
             asked = zip(self.ahead, places, strict=True)
             places = [each.ask(self.builder, place) for each, place in asked]
             count = self._sums() + self._surplus()
+            word = blocking.arithmetic.word
+            rows: list[Value] = [
+                self.builder.offset(row, word, loop.index) for row in self.a_rows
+            ]
             for step in range(unroll):
                 b_step = self.builder.offset(b, element, step * step_size)
                 first, rest = sums[:count], sums[count:]
-                sums = [*rest, *self._step(first, b_step, loop.index, step)]
+                sums = [*rest, *self._step(first, b_step, rows, step)]
             b = self.builder.offset(b, element, unroll * step_size)
             loop.next = [*sums, b, *places]
         return loop.results[: len(sums)], loop.results[len(sums)]
 
     def _step(
-        self, sums: list[Value], b: Value, index: Value, step: int
+        self, sums: list[Value], b: Value, rows: list[Value], step: int
     ) -> list[Value]:
         """One update of rank ``k_pack``; a word of A holds as many elements."""
-        word = self.blocking.arithmetic.word
-        words: list[Value] = []
-        for pointer in self.a_rows:
-            at = self.builder.offset(pointer, word, index)
-            at = self.builder.offset(at, word, step)
-            words.append(
-                self.builder.load(at, typ=word, align=self.blocking.compute_bytes)
-            )
+        word, aligned = self.blocking.arithmetic.word, self.blocking.compute_bytes
+        places = [self.builder.offset(row, word, step) for row in rows]
+        words: list[Value] = [
+            self.builder.load(at, typ=word, align=aligned) for at in places
+        ]
         return self._update(sums, words, self._load_b(b))
 
     def _load_b(self, b: Value) -> list[Value]:
