@@ -9,7 +9,7 @@ import pytest
 from launching import agree, launch, small_integers
 from scipy.special import erf
 
-from xetl import xetile
+from xetl import ops, xetile
 from xetl.settings import config
 from xetl.xetile import constexpr
 from xetl_cpu import targets
@@ -228,5 +228,13 @@ def test_rows_of_a_that_share_sets(target: str, ways: int, k: int) -> None:
 def test_whose_rows_leave_no_room_in_the_first_cache(on: str, copies: bool) -> None:
     """Of 8 ways strips of six rows take six; of 12 enough are left."""
     given = [np.zeros((512, 512), np.float32) for _ in range(3)]
-    text = gemm.ir("loops", *given, target=on, BM=64, BN=64)
-    assert ("arith.remui" in text) == copies
+    text = gemm.ir("xsmm", *given, target=on, BM=64, BN=64)
+    assert ("arith.remui" in text) == ('operand = "a"' in text) == copies
+
+
+def test_rows_of_a_batch_that_share_sets() -> None:
+    """They are copied by each program."""
+    rng = np.random.default_rng(7)
+    a, b = (small_integers(rng, 3 * 1024, n) for n in (300, 330))
+    a, b = a.reshape(3, 300, 1024), b.reshape(3, 1024, 330)
+    assert np.array_equal(ops.matmul(a, b), a @ b)
