@@ -187,23 +187,32 @@ class Evaluator:
         return self.memo[key]
 
     def load(
-        self, tile: TileAt, element: Attribute, at: At, padding: SSAValue
+        self,
+        tile: TileAt,
+        element: Attribute,
+        at: At,
+        padding: SSAValue,
+        inside: bool = False,
     ) -> SSAValue:
-        """Elements of a tile in memory; ``padding`` where it leaves the matrix."""
+        """Elements of a tile in memory; ``padding`` where it leaves the matrix.
+
+        ``inside``: they do not.
+        """
         if at.axis != COLUMNS:
             return self.load(tile.transposed(), element, at.transposed(), padding)
         matrix, lanes = tile.matrix, at.lanes
         if at.block is not None and lies_across(matrix):
+            inside = self._is_whole_block(tile, at, *at.block)
 
             def row_of_block(row: Index, col: Index) -> SSAValue:
                 there = At(row, col, COLUMNS, lanes)
-                return self.load(tile.transposed(), element, there, padding)
+                return self.load(tile.transposed(), element, there, padding, inside)
 
             where = (id(matrix.memref), _key(tile.row), _key(tile.col), id(padding))
             return self.block_row(where, at, row_of_block)
         row, col = self.nest.plus(at.row, tile.row), self.nest.plus(at.col, tile.col)
         build = self.nest.at(row, col)
-        if self._is_unmasked(tile, at, row):
+        if inside or self._is_unmasked(tile, at, row):
             type_ = row_type(element, lanes)
             indices = [build.index(row), build.index(col)]
             return build.insert(vector.LoadOp(matrix.memref, indices, type_))
@@ -236,6 +245,22 @@ class Evaluator:
         if not tile.non_negative and key not in self.starts:
             first = self.nest.places[0]
             self.starts[key] = first.maximum(first.minus(0, tile.col), 0)
+        return True
+
+    def _is_whole_block(self, tile: TileAt, at: At, row: Index, col: Index) -> bool:
+        """Whether loads of a block need no masks; it is noted where that holds."""
+        is_inner = self.nest.level(col) == 2 > self.nest.level(row)
+        if not (self.whole and tile.non_negative and is_inner):
+            return False
+        key = id(tile.matrix.memref), _key(tile.row), _key(tile.col)
+        if self.inside is not None:
+            self.inside[key] = tile
+            return True
+        build = self.nest.at(row)
+        last = build.plus(build.plus(row, tile.row), at.lanes)
+        fits = build.compare("sle", last, tile.matrix.rows)
+        limit = build.select(fits, tile.matrix.cols, 0)
+        self.limits[key] = build.minus(limit, tile.col)
         return True
 
     def block_row(

@@ -51,10 +51,11 @@ from xetl_cpu.lowering.loops.state import (
     ScatterTile,
     State,
     TileAt,
+    element_of,
     leaves,
     view_of,
 )
-from xetl_cpu.lowering.loops.transposes import lies_across, reads_across
+from xetl_cpu.lowering.loops.transposes import PART, lies_across, reads_across
 from xetl_cpu.lowering.tiles import tile_root
 
 _LEAST_BYTES = 16
@@ -341,7 +342,8 @@ def _for_blocks(state: State, value: SSAValue, smallest: int) -> State | None:
 
     None: it is not. ``smallest``: its rows or columns, which the blocks do not exceed.
     """
-    lanes = min(state.lanes, 1 << smallest.bit_length() - 1)
+    most = max(state.lanes, PART // byte_width(element_of(value)))
+    lanes = min(most, 1 << smallest.bit_length() - 1)
     narrow = replace(state, lanes=lanes)
     is_transposed = lanes >= _LEAST_BLOCK and reads_across(narrow, value)
     return narrow if is_transposed else None

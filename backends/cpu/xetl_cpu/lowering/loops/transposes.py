@@ -18,27 +18,44 @@ from collections.abc import Sequence
 from xdsl.ir import Operation, SSAValue
 
 from xetl.codegen.memref import static_strides
-from xetl.dialects.base import is_vector, memref_type
+from xetl.codegen.types import byte_width
+from xetl.dialects.base import is_vector, memref_type, vector_type
 from xetl.dialects.upstream import arith, vector
 from xetl.dialects.xetile import LoadTileOp, TileConvLayoutOp, TileTransposeOp
 from xetl.ir.builder import Builder
 from xetl_cpu.lowering.loops.state import Matrix, State, TileAt, shape_of
+
+PART = 16
+"""Bytes within which two vectors are interleaved by one instruction."""
 
 _ELEMENTWISE = ("arith.", "math.")
 
 
 def transposed_rows(build: Builder, vectors: Sequence[SSAValue]) -> list[SSAValue]:
     """Vector i of the result has lane i of each: as many vectors as lanes, 2^n."""
-    count, rows, step = len(vectors), list(vectors), 1
-    while step < count:
+    count, rows = len(vectors), list(vectors)
+    part = min(count, PART // byte_width(vector_type(rows[0]).element_type))
+    for step in [1 << n for n in range(count.bit_length() - 1) if 1 << n >= part]:
         upper = [count + n - step if n & step else n for n in range(count)]
         lower = [count + n if n & step else n + step for n in range(count)]
-        for index in [n for n in range(count) if not n & step]:
-            pair = rows[index], rows[index + step]
-            rows[index] = build.insert(vector.ShuffleOp(*pair, mask=upper))
-            rows[index + step] = build.insert(vector.ShuffleOp(*pair, mask=lower))
-        step *= 2
+        for n in [n for n in range(count) if not n & step]:
+            rows[n], rows[n + step] = _shuffled(
+                build, rows[n], rows[n + step], upper, lower
+            )
+    half = part // 2
+    places = [first + n for first in range(0, count, part) for n in range(half)]
+    low = [n for place in places for n in (place, count + place)]
+    high = [n + half for n in low]
+    for _ in range(part.bit_length() - 1):
+        pairs = [_shuffled(build, rows[n], rows[n + half], low, high) for n in places]
+        rows = [row for pair in pairs for row in pair]
     return rows
+
+
+def _shuffled(
+    build: Builder, a: SSAValue, b: SSAValue, *masks: list[int]
+) -> list[SSAValue]:
+    return [build.insert(vector.ShuffleOp(a, b, mask=mask)) for mask in masks]
 
 
 def lies_across(matrix: Matrix, flipped: bool = False) -> bool:
