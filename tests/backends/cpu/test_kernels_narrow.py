@@ -1,8 +1,12 @@
-"""Tiles of a few columns: programs beside one another run as one, rows go in groups."""
+"""Tiles of a few columns: programs beside one another run as one, rows go in groups.
+
+And the ends of rows that are no whole vector.
+"""
 
 from itertools import product
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from launching import agree, launch, same, small_integers
@@ -262,3 +266,27 @@ def test_blocks_turned_in_place(tile: tuple[int, int]) -> None:
     rng = np.random.default_rng(0)
     x, y = small_integers(rng, 33, 51), small_integers(rng, 51, 33)
     agree(turned, -(-33 // tile[0]), x, y, R=tile[0], C=tile[1])
+
+
+@xetile.kernel
+def doubled(X, Y, C: constexpr):
+    i = xetile.program_id(0)
+    x = xetile.load_tile(xetile.init_tile(X, [i, 0], (1, C)), padding=2)
+    xetile.store_tile(x + x, xetile.init_tile(Y, [i, 0], (1, C)))
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, ml_dtypes.bfloat16, np.float32])
+def test_rows_of_any_length(dtype: Any) -> None:
+    """The last vector may begin before what is left: in place that would be twice."""
+    for columns in range(1, 72):
+        x = np.arange(3 * 80).reshape(3, 80).astype(dtype)[:, :columns]
+        kept = np.ones((3, 80), dtype)
+        doubled[3](x, kept[:, :columns], 128)
+        same(kept[:, :columns], x + x)
+        assert (kept[:, columns:] == 1).all()
+        doubled[3](x[:, :-1], kept[:, :columns], 128)
+        same(kept[:, : columns - 1], (x + x)[:, :-1])
+        assert (kept[:, columns - 1] == 4).all()
+        wanted = x + x
+        doubled[3](x, x, 128)
+        same(x, wanted)

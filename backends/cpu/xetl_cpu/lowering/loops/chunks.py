@@ -56,6 +56,7 @@ def over_chunks(
     finish: Callable[[Nest], None] | None = None,
     each: int = 1,
     halves: bool = False,
+    twice: bool = False,
 ) -> Nest:
     """Run ``body`` for all rows and chunks of columns, in front of ``op``.
 
@@ -70,15 +71,15 @@ def over_chunks(
     are those where tiles start before their matrix, if the loop carries nothing. Where
     it does, the body ends at the evaluator's ``stop``.
     ``whole``: the tile that is stored. ``finish``: called behind inner loops, for each
-    nest. ``halves``: the body takes vectors of fewer lanes, too. Returns the nest of
-    the last inner loop, both loops ended.
+    nest. ``halves``: the body takes vectors of fewer lanes, too. ``twice``: it may do a
+    chunk again. Returns the nest of the last inner loop, both loops ended.
     """
     outer, inner = extents
     if whole is None and isinstance(outer, int) and isinstance(inner, int):
         whole = (outer, inner), []
 
     def any_rows() -> Nest:
-        how = limit, inits, rows_at_once, ends, lead, each, halves
+        how = limit, inits, rows_at_once, ends, lead, each, halves, twice
         nest = _over_chunks(state, op, extents, body, *how)
         if finish is not None:
             finish(nest)
@@ -170,6 +171,7 @@ def _over_chunks(
     lead: Index,
     each: int,
     halves: bool,
+    twice: bool,
 ) -> Nest:
     """Loops for rows of any length, of tiles that may be outside."""
     carried = len(inits[: rows_at_once * each])
@@ -197,7 +199,8 @@ def _over_chunks(
     if isinstance(lead, SSAValue):
         _mask_the_lead(ev, lead, body, carried)
     if ev.limits:
-        nest = _mask_the_rest(ev, (inner, step, ends, halves), body, carried)
+        how = inner, step, ends, halves, twice and not ev.is_aligned
+        nest = _mask_the_rest(ev, how, body, carried)
     nest.end_outer()
     return nest
 
@@ -210,15 +213,18 @@ def _mask_the_lead(ev: Evaluator, lead: SSAValue, body: Body, carried: int) -> N
 
 
 def _mask_the_rest(
-    ev: Evaluator, how: tuple[Index, int, bool, bool], body: Body, carried: int
+    ev: Evaluator, how: tuple[Index, int, bool, bool, bool], body: Body, carried: int
 ) -> Nest:
     """Cut the first loop where a limit ends it; go on with masks from there.
+
+    Without masks for all types, the last vector of a row that has a whole one ends with
+    the row: some elements are done twice.
 
     Functions of what goes on to a fixed width are functions of paddings behind all that
     is loaded: a third loop has no loads, and its chunks are equal but for where they
     go. LLVM computes one in front of it.
     """
-    inner, step, ends, may_halve = how
+    inner, step, ends, may_halve, may_repeat = how
     nest, lanes = ev.nest, ev.state.lanes
     build = Builder.before(nest.loop)
     full = inner
@@ -229,9 +235,14 @@ def _mask_the_rest(
     cut = build.index(build.plus(whole_steps(build, full, step), lead))
     nest.loop.operands[1] = cut
     halves = list[tuple[int, SSAValue, SSAValue]]()
-    if may_halve and _has_branches_for_masks(ev):
-        halves = _halve(build, lanes, cut, build.index(build.plus(full, lead)))
-        lanes, _, cut = halves[-1]
+    end_of_whole, where = build.plus(full, lead), None
+    if not (carried or ev.state.target.has_masks):
+        where = build = nest.after().when(build.compare("slt", cut, inner))
+        if may_repeat:
+            where = build = _repeat(ev, where, (full, inner), body)
+        if may_halve and _has_branches_for_masks(ev):
+            halves = _halve(build, lanes, cut, build.index(end_of_whole))
+            lanes, _, cut = halves[-1]
     loads = [limit for key, limit in ev.limits.items() if key != "body"]
     width = inner if isinstance(inner, int) and not ends and _pads(ev) else 0
     end = inner
@@ -242,19 +253,37 @@ def _mask_the_rest(
         past = build.plus(build.minus(end, cut), by - 1)
         padded = build.index(build.plus(cut, whole_steps(build, past, by)))
         end = build.minimum(padded, width)
-    rest = nest.rest(cut, end, lanes, carried)
+    for number, start, to in halves:
+        part = nest.rest(start, to, number, 0, where)
+        half = replace(ev.state, lanes=number)
+        part.end_inner(body(Evaluator(half, part, whole=True, shifted=ev.shifted), ()))
+    rest = nest.rest(cut, end, lanes, carried, where)
     masked = Evaluator(replace(ev.state, lanes=lanes), rest, shifted=ev.shifted)
     rest.end_inner(body(masked, rest.carried))
-    for number, start, to in reversed(halves):  # each in front of the one before
-        part, half = nest.rest(start, to, number, 0), replace(ev.state, lanes=number)
-        whole = Evaluator(half, part, whole=True, shifted=ev.shifted)
-        part.end_inner(body(whole, ()))
     if width:
-        rest = rest.rest(padded, width, by, carried * by // lanes)
+        rest = rest.rest(padded, width, by, carried * by // lanes, where)
         behind = Evaluator(ev.state, rest, outside=ev.ended, shifted=ev.shifted)
         rest.end_inner(body(behind, rest.carried))
         merge_equal(rest.loop.body.block)
     return rest
+
+
+def _repeat(
+    ev: Evaluator, build: Builder, ends: tuple[Index, Index], body: Body
+) -> Builder:
+    """Do the last vector of a row that is inside; the place for other rests."""
+    full, end = ends
+    nest, lanes = ev.nest, ev.state.lanes
+    length = build.minus(end, nest.loop.lower_bound)
+    is_long = build.compare("sge", length, lanes)
+    repeats = build.both(is_long, build.compare("sge", full, length))
+    there, elsewhere = scf.YieldOp(), scf.YieldOp()
+    regions = [Region(Block([each])) for each in (there, elsewhere)]
+    build.add(scf.IfOp(repeats, [], *regions))
+    build = Builder.before(there)
+    part = nest.rest(build.minus(end, lanes), end, lanes, 0, build)
+    part.end_inner(body(Evaluator(ev.state, part, whole=True, shifted=True), ()))
+    return Builder.before(elsewhere)
 
 
 def _halve(
@@ -272,7 +301,7 @@ def _halve(
 
 def _has_branches_for_masks(ev: Evaluator) -> bool:
     """Whether it only moves elements that AVX2 has no masks for."""
-    if ev.state.target.has_masks or not _only_moves(ev.nest.loop):
+    if not _only_moves(ev.nest.loop):
         return False
     widths = [
         byte_width(memref_type(op.base).element_type)

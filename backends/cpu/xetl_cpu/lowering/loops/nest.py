@@ -147,13 +147,22 @@ class Nest:
         before = Builder.before(self.outer_loop or loop)
         return self._beside(before, loop, None)
 
-    def rest(self, start: SSAValue, end: Index, step: int, carried: int) -> Nest:
+    def rest(
+        self,
+        start: Index,
+        end: Index,
+        step: int,
+        carried: int,
+        where: Builder | None = None,
+    ) -> Nest:
         """A second inner loop, behind this one, that goes on from ``start``.
 
         ``carried``: it goes on with so many of the results, the first ones.
+        ``where``: the place for it, which is reached only where there is a rest.
         """
-        build, guard = self.after(), None
-        if not carried:  # what masks need is computed where there is a rest
+        build, guard = where or self.after(), None
+        if not carried and where is None:
+            # What masks need is computed where there is a rest.
             last = scf.YieldOp()
             is_rest = build.compare("slt", start, end)
             guard = scf.IfOp(is_rest, [], Region(Block([last])))

@@ -25,7 +25,7 @@ from xetl.codegen.types import byte_width
 from xetl.dialects.base import Index, constant_index, memref_type, vector_type
 from xetl.dialects.memref_layout import strides_of
 from xetl.dialects.upstream import arith, memref, scf, vector
-from xetl.dialects.xetile import LoadTileOp, StoreScatterOp, StoreTileOp
+from xetl.dialects.xetile import LoadGatherOp, LoadTileOp, StoreScatterOp, StoreTileOp
 from xetl.imports import late
 from xetl.ir.builder import Builder
 from xetl.records import record
@@ -56,7 +56,7 @@ from xetl_cpu.lowering.loops.state import (
     view_of,
 )
 from xetl_cpu.lowering.loops.transposes import PART, lies_across, reads_across
-from xetl_cpu.lowering.tiles import tile_root
+from xetl_cpu.lowering.tiles import may_alias, tile_root
 
 _LEAST_BYTES = 16
 """Of a vector: what the narrowest non-temporal store moves."""
@@ -246,7 +246,15 @@ def _store_rows(state: State, op: StoreTileOp, tile: TileAt) -> None:
     if blocks is None and isinstance(op.parent_op(), scf.ForOp):
         inside = target.shape, [lies_inside(start, target)]
     nest = over_chunks(
-        state, op, (outer, inner), body, inner, lead=lead, whole=inside, halves=True
+        state,
+        op,
+        (outer, inner),
+        body,
+        inner,
+        lead=lead,
+        whole=inside,
+        halves=True,
+        twice=not _is_overwritten(state, op),
     )
     if nest.outer_loop is not None and first != 0:
         nest.outer_loop.operands[0] = Builder.before(nest.outer_loop).index(first)
@@ -273,6 +281,14 @@ def _is_updated(op: StoreTileOp) -> bool:
     assert block is not None
     loads = (each for each in block.ops if isinstance(each, LoadTileOp))
     return any(tile_root(load.tile) is array for load in loads)
+
+
+def _is_overwritten(state: State, op: StoreTileOp) -> bool:
+    """Whether what is stored may be computed of what stood in its place."""
+    to = tile_root(op.tile)
+    sources = [leaf.owner for leaf, _ in leaves(state, op.value)]
+    loads = [each for each in sources if isinstance(each, LoadTileOp | LoadGatherOp)]
+    return any(may_alias(tile_root(load.tile), to) for load in loads)
 
 
 def _is_copied(state: State, value: SSAValue, to: TileAt) -> bool:
