@@ -33,15 +33,14 @@ one whose time over the *padded* block is least: padding is work too.
 
 The cache model (Goto and van de Geijn, 2008).  A quarter of L2 holds A's block, ``mc``
 rows of ``kc`` steps, that meets all panels of B before the next rows do: at least six
-strips, so that a panel is read from L3 once for six uses.  It is a strip more where
-that saves a block, which all of B would come for (512 to 2048 cubed in f32 on Granite
-Rapids, 132 rows of 256 and not 126: 4 % faster; on Zen 3, 66 and not 60: 1 to 2 %).
-An eighth of L2 holds the run of a panel of B, for it streams from L2 through L1.  The
-rest is for what comes next, and for runs of twice the length where that saves the
-update of C: rows of A may then be apart by as much as they are long.  What a program
-packs itself goes through L2 too, A's and B's part a quarter each.  Measured on
-prepacked products of 1024 and 2048 in f32 on Zen 5: runs of 256 steps and all rows at
-once are 3 to 4 % slower.
+strips, so that a panel is read from L3 once for six uses.  It is a strip more where one
+would be left alone at the end, which all of B would come for (512 to 2048 cubed in f32
+on Granite Rapids, 132 rows of 256 and not 126: 4 % faster).  An eighth of L2 holds the
+run of a panel of B, for it streams from L2 through L1.  The rest is for what comes
+next, and for runs of twice the length where that saves the update of C: rows of A may
+then be apart by as much as they are long.  What a program packs itself goes through L2
+too, A's and B's part a quarter each.  Measured on prepacked products of 1024 and 2048
+in f32 on Zen 5: runs of 256 steps and all rows at once are 3 to 4 % slower.
 
 With AMX no panel streams through L1 without throwing B out: ``kc`` is what keeps a
 sub-panel of B in two thirds of L1 (measured on silicon: 512 of bf16, 96 % of the peak
@@ -403,7 +402,7 @@ def _runs(
         steps = min(steps, l2 // 8 // (nr * word))
     steps = _power_of_two(min(steps, _LONGEST))
     mc = _rows_of(l2 // 4, steps * word, mr)
-    if block[1] > nr and ceil(block[0] / (mc + mr)) < ceil(block[0] / mc):
+    if block[0] > mc and block[1] > nr and 0 < block[0] % mc <= mr:
         mc += mr
     return steps * k_pack, steps * k_pack, mc
 
