@@ -205,6 +205,8 @@ def _send(em: KernelEmitter, op: BlockOp, access: Access, *memory: Value) -> Non
     elif em.device.emulated:
         message = builtins.checked(message)
         operands = [*operands, em.status_words(), I32(em.log_ids[op])]
+    if em.device.emulated and access == "store":
+        message = builtins.by_value(message)
     em.call(message, operands)
 
 
@@ -262,15 +264,19 @@ def _store(em: KernelEmitter, op: simt.BlockStoreOp) -> None:
     if payloads.shares_payload(em, op):
         payloads.store(em, op)
         return
-    shape = op.shape
-    memory = em.private_array(ll.IntType(shape.item_bits), shape.items)
-    align = min(shape.item_bits // 8 * shape.items, LINE)
-    value = em.get(op.value)
+    shape, value = op.shape, em.get(op.value)
     moved = _moved_type(em, value.type, shape.item_bits * shape.items)
     if moved is not value.type:
-        value = em.builder.bitcast(value, moved)
-    em.builder.store(value, memory, align=align)
-    _send(em, op, "store", memory)
+        b, value = em.builder, em.builder.bitcast(value, moved)
+        if moved is not I32:
+            words = range(moved.count)
+            value = together(b, [b.extract_element(value, I32(n)) for n in words])
+    if not em.device.emulated:
+        memory = em.private_array(ll.IntType(shape.item_bits), shape.items)
+        align = min(shape.item_bits // 8 * shape.items, LINE)
+        em.builder.store(value, memory, align=align)
+        value = memory
+    _send(em, op, "store", value)
 
 
 _WORD = 32

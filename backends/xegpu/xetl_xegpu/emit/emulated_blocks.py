@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 
-from xetl.codegen.types import I8, I32, I64, Builder, Type, Value, ll
+from xetl.codegen.types import I8, I32, I64, PTR, Builder, Type, Value, ll
 from xetl_xegpu import limits
 from xetl_xegpu.emit.builtin_body import Body
 from xetl_xegpu.simt import SUBGROUP_SIZE, BlockShape
@@ -75,6 +75,13 @@ class _Surface:
             behind = b.select(legal, behind, I32(-1))
         right = others[0] if body.builtin.has_step else x.type(shape.bits // 8)
         memory = others[-1] if others else base
+        if not isinstance(memory.type, ll.PointerType):
+            value, type_ = memory, ll.IntType(shape.item_bits)
+            with b.goto_entry_block():
+                memory = b.alloca(ll.ArrayType(type_, shape.items))
+            memory.type = PTR  # llvmlite would compare what it points to
+            memory.align = limits.BASE_ALIGNMENT
+            b.store(value, memory, align=shape.item_bits // 8)
         place = (width, height, pitch, x, y, right)
         return cls(b, shape, base, *place, memory, lane, behind)
 
