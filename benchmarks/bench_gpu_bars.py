@@ -100,8 +100,7 @@ def cases() -> Iterator[Case]:
         constants |= {"BN": 32, "BK": 32, "ACTIVATION": None}
         types = "bf16[M,4096] bf16[4096,4096] bf16[M,4096] None None None"
         yield Case(f"product M = {rows}", product, types, constants)
-    constants |= {"BM": 128, "BN": 128}
-    constants["ACTIVATION"] = gelu
+    constants = {**constants, "BM": 128, "BN": 128, "ACTIVATION": gelu}
     types = "bf16[M,K] bf16[K,N] bf16[M,N] None None None"
     yield Case("product and gelu", product, types, constants, 128 * 128)
     row: dict[str, Any] = {"ACC": f32, "SHAPE": (64, 16), "EACH": 2}
@@ -109,8 +108,8 @@ def cases() -> Iterator[Case]:
     types = "f32[M,16] f32[M,16]"
     yield Case("softmax f32 1024", softmax_folded_rows, types, row, 2048)
     types = "f32[M,16] f32[64,16] f32[64,16] f32[M,16] f32"
-    row["CENTERED"] = True
-    yield Case("layer norm f32 1024", norm_folded_rows, types, row, 2048)
+    norm = {**row, "CENTERED": True}
+    yield Case("layer norm f32 1024", norm_folded_rows, types, norm, 2048)
 
 
 FIGURES = ("instructions", "step", "dpas", "slm", "barriers", "spilled")
