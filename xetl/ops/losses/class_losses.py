@@ -226,12 +226,14 @@ def class_loss_backward(
         if not m:
             return []
         down, x, moves = _as_columns(input, m), input, list[Step]()
-        constants, numbers = (is_log, acc), (ignore_index, label_smoothing)
+        numbers = ignore_index, label_smoothing
         if down is None:
             x, moves = _as_rows(input)
             views = (as_line, _classes_last, as_line, itself, itself, _classes_last)
             kernel, grid = kernels.cross_entropy_backward_rows, (m, 1, 1)
-            constants = (*constants, width_of(classes))
+            if is_log:
+                kernel = kernels.nll_backward_rows
+            constants = (acc, width_of(classes))
         else:
             line, kernel = _lines(down), kernels.cross_entropy_backward_columns
             each: View = lambda a: np.broadcast_to(
@@ -240,7 +242,7 @@ def class_loss_backward(
             views = (each, down.source, line, itself, itself, down.source)
             width = min(_COLUMNS, width_of(down.shape[2]))
             grid = (cdiv(down.shape[2], width), down.shape[0], 1)
-            constants = (*constants, width)
+            constants = (is_log, acc, width)
         launch = Launch(kernel, views, (), grid, constants)
         to = temporary(x.shape, x.dtype, order=x.order) if moves else made[0]
         one = Step(launch, (grad, x, target, weight, total, to), numbers)

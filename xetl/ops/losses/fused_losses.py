@@ -184,10 +184,10 @@ class _Loss:
         operands: Operands,
         views: Sequence[View],
         part: slice,
-        how: bool = False,
+        *how: bool,
     ) -> Step:
         count = part.stop - part.start
-        last = how, SUMS[self.x.dtype], width_of(self.weight.shape[0])
+        last = *how, SUMS[self.x.dtype], width_of(self.weight.shape[0])
         launch = Launch(kernel, views, (), (count, 1, 1), last)
         return Step(launch, operands, (self.ignore, self.smoothing))
 

@@ -239,7 +239,6 @@ def cross_entropy_backward_rows(
     out: Array,
     ignore: int,
     smoothing: float,
-    IS_LOG: constexpr,
     ACC: constexpr,
     WIDTH: constexpr,
 ) -> None:
@@ -258,15 +257,40 @@ def cross_entropy_backward_rows(
     share = xetile.where(column < n, share + smoothing / n, zeros)
     if weight is not None:
         share = share * take(weight, [0], (WIDTH,), ACC)[None, :]
-    d = -share
-    if not IS_LOG:
-        largest = v.max(1, keepdims=True, propagate_nan=False)
-        e = xetile.exp2((v - largest) * LOG2_E)
-        d = d + e * (share.sum(1, keepdims=True) / e.sum(1, keepdims=True))
+    largest = v.max(1, keepdims=True, propagate_nan=False)
+    e = xetile.exp2((v - largest) * LOG2_E)
+    d = e * (share.sum(1, keepdims=True) / e.sum(1, keepdims=True)) - share
     d = d * (grad[min(row, grad.shape[0] - 1)] / total[0])
     if label == ignore:
         d = xetile.zeros((1, WIDTH), ACC)
     put(d, out, [row, 0])
+
+
+@xetile.kernel
+def nll_backward_rows(
+    grad: Array,
+    x: Array,
+    labels: Array,
+    weight: Array | None,
+    total: Array,
+    out: Array,
+    ignore: int,
+    smoothing: float,
+    ACC: constexpr,
+    WIDTH: constexpr,
+) -> None:
+    """``-weight[label] * grad / total`` at the label of each row, else 0.
+
+    Arguments are those of `cross_entropy_backward_rows`; two are not looked at.
+    """
+    row = xetile.program_id(0)
+    label = labels[row]
+    put(xetile.zeros((1, WIDTH), ACC), out, [row, 0])
+    if label != ignore:
+        d = -(grad[min(row, grad.shape[0] - 1)] / total[0]).to(ACC)
+        if weight is not None:
+            d = d * weight[label].to(ACC)
+        out[row, label] = d.to(out.dtype)
 
 
 @xetile.kernel

@@ -138,34 +138,26 @@ def group_norm_backward_rows(
     """
     group = xetile.program_id(0)
     first, channel, n = group * CHANNELS, group % GROUPS * CHANNELS, x.shape[1]
-    mean = mean_of(groups, group, ACC, WIDTH)
+    mean, r = moments(groups, group, eps, ACC, WIDE)
     both, alone = xetile.zeros((1, 1), ACC), xetile.zeros((1, 1), ACC)
-    squares = xetile.zeros((1, 1), ACC)
     for i in range(0, CHANNELS):
         weights, biases = xetile.zeros((1, WIDTH), ACC), xetile.zeros((1, WIDTH), ACC)
-        parts = xetile.zeros((1, WIDTH), ACC)
         for column in range(0, n, WIDTH):
             g = piece(grad, first + i, column, ACC, WIDTH)
-            v = piece(x, first + i, column, ACC, WIDTH) - mean
-            # What is loaded besides the row is 0, not the mean.
-            v = xetile.where(xetile.arange(WIDTH)[None, :] < n - column, v, 0.0)
-            weights, biases, parts = weights + g * v, biases + g, parts + v * v
-        dw, db = weights.sum(1, keepdims=True), biases.sum(1, keepdims=True)
-        squares = squares + parts.sum(1, keepdims=True)
+            h = piece(x, first + i, column, ACC, WIDTH) - mean
+            weights, biases = weights + g * h, biases + g
+        dw, db = r * weights.sum(1, keepdims=True), biases.sum(1, keepdims=True)
         put(dw, by_weight, [first + i, 0])
         put(db, by_bias, [first + i, 0])
         if weight is not None:
             dw = dw * weight[channel + i].to(ACC)
             db = db * weight[channel + i].to(ACC)
         both, alone = both + dw, alone + db
-    r = xetile.rsqrt(squares / (CHANNELS * n) + eps)
-    both, alone = both * r / (CHANNELS * n), alone / (CHANNELS * n)
+    slope, shift = both * r * r / (CHANNELS * n), alone * r / (CHANNELS * n)
     for i in range(0, CHANNELS):
-        put(r * by_weight[first + i, 0], by_weight, [first + i, 0])
         factor = r
         if weight is not None:
             factor = r * weight[channel + i].to(ACC)
-        slope, shift = both * r * r, alone * r
         for column in range(0, n, WIDE):
             v = piece(x, first + i, column, ACC, WIDE) - mean
             g = piece(grad, first + i, column, ACC, WIDE)
