@@ -117,7 +117,7 @@ def _loading() -> Generator[None]:
         if _make_method is not None:
             setattr(dataclasses, "_create_fn", _method_later)  # noqa: B010 (not public)
         if _is_type is not None:
-            setattr(dataclasses, "_is_type", _is_type_if_named)  # noqa: B010
+            setattr(dataclasses, "_is_type", _is_type_if_named)  # noqa: B010 (the same)
         setattr(dataclasses, "inspect", _QUICK_INSPECT)  # noqa: B010 (the same)
         with collecting_rarely():
             yield
@@ -132,7 +132,7 @@ def _loading() -> Generator[None]:
             if _make_method is not None:
                 setattr(dataclasses, "_create_fn", _make_method)  # noqa: B010
             if _is_type is not None:
-                setattr(dataclasses, "_is_type", _is_type)  # noqa: B010
+                setattr(dataclasses, "_is_type", _is_type)  # noqa: B010 (not public)
 
 
 def import_whole(name: str) -> ModuleType:

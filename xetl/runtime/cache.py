@@ -115,7 +115,7 @@ class DiskCache:
 
     def why_unusable(self) -> str | None:
         """What keeps kernels from being kept here, or None; makes the folder."""
-        import tempfile  # noqa: PLC0415 - as in `write_whole`
+        import tempfile  # noqa: PLC0415 - for `xetl doctor` only
 
         try:
             self._make_folder()
@@ -164,7 +164,7 @@ def cache_folder() -> Path:
     """Where all that is kept between processes is."""
     if config.cache_dir:
         return config.cache_dir
-    from platformdirs import user_cache_path  # noqa: PLC0415 - 3 ms
+    from platformdirs import user_cache_path  # noqa: PLC0415 - 3 ms, if unset
 
     return user_cache_path("xetl", appauthor=False)
 

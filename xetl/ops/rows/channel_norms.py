@@ -32,7 +32,7 @@ from xetl.xetile import Array, Vector, constexpr
 _WIDEST = 256
 """Columns of a piece, few enough for its sums to stay in registers."""
 _NARROW = 64
-"""The same of three sums."""
+"""The same of two sums."""
 _WIDE = 1024
 """Columns of a piece that nothing is summed of: pages are written one by one."""
 _ROWS = 64

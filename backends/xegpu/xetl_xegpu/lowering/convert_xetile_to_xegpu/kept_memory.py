@@ -149,7 +149,7 @@ def _places(op: Any, shape: Sequence[int]) -> Numbers | None:
         if base.mixed_sizes != shape:
             return None
     if isinstance(op, LoadGatherOp):
-        mask, places = (known_numbers(each) for each in (op.mask, tile.indices))
+        mask, places = (_known_numbers(each) for each in (op.mask, tile.indices))
         if places is None or mask is None or len(shape) != 1 or not mask.all():
             return None
         inside = (places >= 0) & (places < shape[0])
@@ -164,7 +164,7 @@ def _places(op: Any, shape: Sequence[int]) -> Numbers | None:
     return numbers[tuple(slice(a, b) for a, b in zip(offsets, ends))]
 
 
-def known_numbers(value: SSAValue | None) -> Numbers | None:
+def _known_numbers(value: SSAValue | None) -> Numbers | None:
     """The elements of a vector that is computed from constants and ranges alone."""
     op = None if value is None else value.owner
     if value is None or not isinstance(op, Operation):
@@ -178,7 +178,7 @@ def known_numbers(value: SSAValue | None) -> Numbers | None:
     make = _COMPUTED.get(type(op))
     if make is None or getattr(op, "predicate_name", "ult") != "ult":
         return None
-    operands = [known_numbers(each) for each in op.operands]
+    operands = [_known_numbers(each) for each in op.operands]
     if any(each is None for each in operands):
         return None
     return make(*operands, *([shape] if isinstance(op, _RESHAPING) else []))
