@@ -83,7 +83,9 @@ def in_f32(
     """Compute on f32 copies of f16/bf16 values and round once; others as they are."""
     if not types.is_narrow_float(type_):
         return compute(*args)
-    return narrow(em, compute(*[widen(em, arg) for arg in args]), type_)
+    split = em.splits(args[0])
+    result = compute(*[widen(em, arg, split=split) for arg in args])
+    return narrow(em, result, type_, split=split)
 
 
 def emits_in_f32(compute: Callable[..., types.Value]) -> Emit:
@@ -102,18 +104,29 @@ def with_f32_type(type_: types.Type) -> types.Type:
     return types.like(type_, types.F32)
 
 
-def widen(em: Emitter, value: types.Value) -> types.Value:
-    """f16 or bf16 (as bits) as f32: exact."""
-    wide = with_f32_type(value.type)
+def widen(em: Emitter, value: types.Value, *, split: bool = False) -> types.Value:
+    """f16 or bf16 (as bits) as f32: exact.
+
+    ``split``: elements at even places come first, those at odd ones behind them.
+    """
+    b, wide = em.builder, with_f32_type(value.type)
     if getattr(value.type, "element", value.type) != types.I16:
-        return em.builder.fpext(value, wide)
+        return b.fpext(value, wide)
     bits = types.like(value.type, types.I32)
-    raised = em.builder.shl(em.builder.zext(value, bits), types.repeated(bits, 16))
-    return em.builder.bitcast(raised, wide)
+    if split:
+        pairs = types.ll.VectorType(types.I32, bits.count // 2)
+        both = b.bitcast(value, pairs)
+        even = b.shl(both, types.repeated(pairs, 16))
+        odd = b.and_(both, types.repeated(pairs, -1 << 16))
+        order = types.ll.Constant(bits, list(range(bits.count)))
+        return b.bitcast(b.shuffle_vector(even, odd, order), wide)
+    return b.bitcast(b.shl(b.zext(value, bits), types.repeated(bits, 16)), wide)
 
 
-def narrow(em: Emitter, value: types.Value, type_: Attribute) -> types.Value:
-    """f32 rounded to nearest even as f16 or bf16."""
+def narrow(
+    em: Emitter, value: types.Value, type_: Attribute, *, split: bool = False
+) -> types.Value:
+    """f32 rounded to nearest even as f16 or bf16; ``split``: undoes that of `widen`."""
     to = types.llvm_type(type_)
     if not types.is_bfloat(type_):
         return em.builder.fptrunc(value, to)
@@ -121,11 +134,18 @@ def narrow(em: Emitter, value: types.Value, type_: Attribute) -> types.Value:
         bfloat = em.builder.fptrunc(value, types.like(to, types.BF16))
         return em.builder.bitcast(bfloat, to)
     own = em.round_to_bf16(value)
-    return round_to_bf16(em.builder, value) if own is None else own
+    if own is not None:
+        return own
+    return round_to_bf16(em.builder, value, split=split)
 
 
-def round_to_bf16(b: types.Builder, value: types.Value) -> types.Value:
-    """RNE on the bits, for targets where LLVM would call a library function."""
+def round_to_bf16(
+    b: types.Builder, value: types.Value, *, split: bool = False
+) -> types.Value:
+    """RNE on the bits, for targets where LLVM would call a library function.
+
+    A NaN becomes the one with all bits set: one instruction where a choice takes two.
+    """
     to, bits32 = types.like(value.type, types.I16), types.like(value.type, types.I32)
 
     def const(number: int) -> types.Value:
@@ -133,10 +153,17 @@ def round_to_bf16(b: types.Builder, value: types.Value) -> types.Value:
 
     bits = b.bitcast(value, bits32)
     odd = b.and_(b.lshr(bits, const(16)), const(1))
-    rounded = b.lshr(b.add(bits, b.add(odd, const(0x7FFF))), const(16))
-    quiet = b.or_(b.lshr(bits, const(16)), const(0x40))
-    chosen = b.select(b.fcmp_unordered("uno", value, value), quiet, rounded)
-    return b.trunc(chosen, to)
+    rounded = b.add(bits, b.add(odd, const(0x7FFF)))
+    is_nan = b.sext(b.fcmp_unordered("uno", value, value), bits32)
+    chosen = b.or_(rounded, is_nan)
+    if not split:
+        return b.trunc(b.lshr(chosen, const(16)), to)
+    # As 16 bits, each result is the upper half of its lane.
+    halves = b.bitcast(chosen, types.ll.VectorType(types.I16, 2 * to.count))
+    places = range(1, 2 * to.count, 2)
+    order = [n for pair in zip(places, places[to.count // 2 :]) for n in pair]
+    mask = types.ll.Constant(bits32, order)
+    return b.shuffle_vector(halves, halves, mask)
 
 
 def round_to_tf32(b: types.Builder, value: types.Value) -> types.Value:
@@ -264,7 +291,9 @@ def _cast(name: str, *, is_of_floats: bool = False) -> Emit:
 
 def _extf(em: Emitter, op: arith.ExtfOp) -> None:
     (source,) = em.all(op.operands)
-    value = widen(em, source) if types.is_narrow_float(op.operands[0].type) else source
+    split = em.splits(source) and op.result in em.any_order
+    is_narrow = types.is_narrow_float(op.operands[0].type)
+    value = widen(em, source, split=split) if is_narrow else source
     to = types.llvm_type(op.result.type)
     em.set(op.result, value if value.type == to else em.builder.fpext(value, to))
 
@@ -277,7 +306,8 @@ def _truncf(em: Emitter, op: arith.TruncfOp) -> None:
         return
     if getattr(source.type, "element", source.type) == types.F64:
         source = _round_to_odd(em, source)
-    em.set(op.result, narrow(em, source, type_))
+    split = em.splits(source) and op.operands[0] in em.any_order
+    em.set(op.result, narrow(em, source, type_, split=split))
 
 
 def _int_to_float(name: str) -> Emit:

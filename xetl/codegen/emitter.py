@@ -57,6 +57,9 @@ class Emitter:
         table: the emission function of each operation class.
         math: ``(name, element, lanes) -> function`` for what LLVM has no code for.
         lower_bf16: whether the target converts f32 to bf16 itself.
+        split_lanes: lanes of a vector of bf16 that is widened to two registers, one of
+            elements at even places, one of those at odd ones; 0: none is.
+        any_order: values of so many lanes that may be kept in that order.
     """
 
     module: Module
@@ -64,6 +67,8 @@ class Emitter:
     table: EmitTable
     math: Callable[[str, Any, int], Value]
     lower_bf16: bool = True
+    split_lanes: int = 0
+    any_order: frozenset[SSAValue] = frozenset()
     values: dict[SSAValue, Any] = field(default_factory=dict[SSAValue, Any])
     rows: dict[Row, Value] = field(default_factory=dict[Row, Value])
     """Addresses of rows that are computed in the block, or in one around it."""
@@ -89,6 +94,11 @@ class Emitter:
     def set(self, value: SSAValue, emitted: Any) -> None:
         """Record what an SSA value became."""
         self.values[value] = emitted
+
+    def splits(self, value: Value) -> bool:
+        """Whether vectors like this one are widened, or were, as two registers."""
+        lanes = 0 if self.lower_bf16 else self.split_lanes
+        return getattr(value.type, "count", 1) == lanes
 
     def round_to_bf16(self, value: Value) -> Value | None:
         """The bits of an f32 as bf16 by what the target has; None: it has nothing."""

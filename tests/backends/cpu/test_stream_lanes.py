@@ -114,7 +114,9 @@ def test_functions_of_16_bits_fill_a_register_without_masks(
     dtype: Any, whole: str
 ) -> None:
     assert f"vector<{whole}>" in loads(squares, dtype, "avx2")
-    assert "vector<16x" not in loads(row_sums, dtype, "avx2")
+    assert f"vector<{whole}>" in loads(row_sums, dtype, "avx2")
+    # At the end of a short row, so many branches cost more than they save.
+    assert "vector<16x" not in loads(row_sums, dtype, "avx2", 256)
 
 
 @pytest.mark.parametrize("kernel", [sums_of_exp, largest, column_sums, spread_sums])

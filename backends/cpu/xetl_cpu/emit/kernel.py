@@ -11,6 +11,7 @@ from typing import Any
 from xdsl.dialects.builtin import Float64Type, ModuleOp
 from xdsl.ir import Attribute, BlockArgument, Operation
 
+from xetl.analysis.lane_order import of_any_order
 from xetl.codegen import arith, math, memref, scf, vector
 from xetl.codegen.arith import scalar_constant
 from xetl.codegen.division import check_divisions
@@ -65,6 +66,8 @@ def emit_kernel(module: ModuleOp, target: Target, table: EmitTable) -> ll.Module
     def functions(name: str, element: Any, lanes: int) -> Value:
         return _emit_math(llvm, target, name, {F32: "f32", F64: "f64"}[element], lanes)
 
+    # Without masks, what computes with bf16 fills a register with it (`lanes_of`).
+    split = 0 if target.has_masks else target.vector_bytes // 2
     kernel = define(llvm, KERNEL, I64, [("slots", PTR)])
     kernel.linkage = ""
     leave_as_it_is(kernel)
@@ -77,6 +80,8 @@ def emit_kernel(module: ModuleOp, target: Target, table: EmitTable) -> ll.Module
         {**_TABLE, **table},
         functions,
         target.has_bf16_dot,
+        split,
+        of_any_order(function, split) if split else frozenset(),
         target=target,
         slots=kernel.args[0],
         used=constant(import_whole("xetl.runtime.log").LOG_BYTES if log_ids else 0),
