@@ -216,6 +216,10 @@ CASES = [
         "group_norm",
         lambda dtype: (normal(5, 600)(dtype), 2, *(normal(600)(dtype),) * 2),
     ),
+    Case(
+        "group_norm",
+        lambda dtype: (normal(9, 12, 1, 1)(dtype), 3, *(normal(12)(dtype),) * 2),
+    ),
     *(
         Case("batch_norm", tensors(normal(*shape), MEAN, VARIANCE), {"eps": 0.1})
         for shape in ((4, 6, 18), (3, 6))

@@ -26,7 +26,7 @@ from xetl.ops.calling.declarations import (
 from xetl.ops.calling.declare import function
 from xetl.ops.calling.views import Shared, floats, no_wider, rows, size_of, width_of
 from xetl.ops.matrices import put, take
-from xetl.ops.rows.normalization import norm_rows
+from xetl.ops.rows.normalization import norm_backward, norm_rows
 from xetl.xetile import Array, Vector, constexpr
 
 _WIDEST = 256
@@ -283,9 +283,18 @@ def group_norm_backward(
 
 def _group_backward(context: Context, grad: Any) -> Mapping[str, Any]:
     x, weight = context.saved
-    options = context["num_groups"], float(context["eps"])
+    groups, eps = context["num_groups"], float(context["eps"])
+    if x.numel() == x.shape[0] * x.shape[1] > 0:
+        # Channels of one element are columns of rows.
+        flat, gradient = x.reshape(x.shape[:2]), grad.reshape(x.shape[:2])
+        found = norm_backward(gradient, flat, weight, 1, True, eps, groups)
+        return {
+            "input": found[0].reshape(x.shape),
+            "weight": found[1],
+            "bias": found[2],
+        }
     if x.numel():
-        found: Any = group_norm_backward(grad.contiguous(), x, weight, *options)
+        found: Any = group_norm_backward(grad.contiguous(), x, weight, groups, eps)
     else:
         found = grad, *[grad.new_zeros(x.shape[:2])] * 2
     named = {"input": found[0]}

@@ -165,23 +165,24 @@ def norm_backward_rows(
     ``(u - mean(u) - v * mean(u * v) * r * r) * r``.
 
     Args:
-        grad: (m, n).
-        x: (m, n).
-        weight: (n,) or None.
-        out: (m, n).
-        by_weight: (programs, n).
-        by_bias: (programs, n).
+        grad: (..., m, n).
+        x: (..., m, n).
+        weight: (n,), or (..., n) of the rows of each matrix, or None.
+        out: (..., m, n).
+        by_weight: (..., programs, n).
+        by_bias: (..., programs, n).
         ROWS: of a program; what is not named here is as of `norm_rows`.
     """
-    program = xetile.program_id(0)
-    n = WIDTH if IS_FULL else x.shape[1]
+    program, group = xetile.program_id(0), xetile.program_id(1)
+    source, grads, to = matrix(x, group), matrix(grad, group), matrix(out, group)
+    n = WIDTH if IS_FULL else source.shape[1]
     weights, biases = xetile.zeros((1, WIDTH), ACC), xetile.zeros((1, WIDTH), ACC)
-    for row in range(program * ROWS, min((program + 1) * ROWS, x.shape[0])):
-        v = take(x, [row, 0], (1, WIDTH), ACC)
-        g = take(grad, [row, 0], (1, WIDTH), ACC)
+    for row in range(program * ROWS, min((program + 1) * ROWS, source.shape[0])):
+        v = take(source, [row, 0], (1, WIDTH), ACC)
+        g = take(grads, [row, 0], (1, WIDTH), ACC)
         u = g
         if weight is not None:
-            u = g * take(weight, [0], (WIDTH,), ACC)
+            u = g * _of_row(weight, group, ACC, WIDTH)
         if CENTERED:
             v = v - v.sum(1, keepdims=True) / n
             if not IS_FULL:
@@ -201,9 +202,9 @@ def norm_backward_rows(
             d, normed = d + (left * factor - total / n), normed - left * r
         weights = weights + g * normed
         biases = biases + g
-        put(d * r, out, [row, 0])
-    put(weights, by_weight, [program, 0])
-    put(biases, by_bias, [program, 0])
+        put(d * r, to, [row, 0])
+    put(weights, matrix(by_weight, group), [program, 0])
+    put(biases, matrix(by_bias, group), [program, 0])
 
 
 @xetile.kernel
@@ -290,9 +291,11 @@ def norm_backward(
     dims: int,
     centered: bool,
     eps: float,
+    groups: int = 1,
 ) -> Any:
     """The gradients by input, weight and bias, of the last ``dims`` dimensions.
 
+    These are so many groups, each with moments of its own.
     Without a weight the last two are computed in the dtype of sums.
     """
     shape = input.shape[-dims:]
@@ -309,10 +312,16 @@ def norm_backward(
         some = max(1, cdiv(m, _PARTS))
         programs = max(1, cdiv(m, some))
         parts = [temporary((programs, n), sums) for _ in range(2)]
-        flat: View = lambda x: x.reshape(-1, n)
-        views = (flat, flat, as_line, flat, itself, itself)
-        constants = (centered, some, sums, width_of(n), width_of(n) == n)
-        launch = Launch(norm_backward_rows, views, (), (programs, 1, 1), constants)
+        each = n // groups
+        flat: View = lambda x: x.reshape(-1, each)
+        own: View = as_line
+        if groups > 1:
+            flat = lambda x: x.reshape(-1, groups, each).swapaxes(0, 1)
+            own = lambda x: x.reshape(groups, each)
+        width = width_of(each)
+        constants = (centered, some, sums, width, width == each)
+        views, grid = (flat, flat, own, *[flat] * 3), (programs, groups, 1)
+        launch = Launch(norm_backward_rows, views, (), grid, constants)
         first = Step(launch, (grad, input, weight, made[0], *parts), (eps,))
         grid = (cdiv(n, _STRIPE), 1, 1)
         add = Launch(sum_columns, (itself, as_line), (), grid, (_PARTS, _STRIPE))
