@@ -20,7 +20,7 @@ from xetl.records import record
 class ArrayParam:
     """An array argument; its shape and strides are known at the launch only.
 
-    ``unit_dim`` is the dimension whose stride is 1 (the last one if several are),
+    ``unit_dim`` is the dimension whose stride is 1 (`xetl.runtime.arrays.unit_dim`),
     ``None`` if none is.  Two arrays that are the very same view carry the same
     ``alias``.  ``shape`` and ``strides`` are what files for programs without xetl must
     check: the numbers in the type that a text gives the array, else None.

@@ -108,13 +108,15 @@ def _as_plain(torch: Any, value: Any) -> Any:
 
 
 def unit_dim(view: ArrayView) -> int | None:
-    """The last dimension whose stride is 1; where there is one element it may be.
+    """The last dimension whose stride is 1, or the last one, if it has one element.
 
     What the stride of a dimension of one element is does not matter, and libraries
-    leave anything there.
+    leave anything there: it says nothing of how the others lie.
     """
+    if view.shape and view.shape[-1] <= 1:
+        return len(view.shape) - 1
     for dim in reversed(range(len(view.shape))):
-        if view.strides[dim] == 1 or view.shape[dim] <= 1:
+        if view.strides[dim] == 1 and view.shape[dim] > 1:
             return dim
     return None
 

@@ -103,7 +103,9 @@ def _unit_dim(type_: MemRefType[Attribute]) -> int | None:
     shape, strides = type_.get_shape(), strides_of(type_) or ()
     if not shape:
         return 0
-    units = [d for d, stride in enumerate(strides) if stride == 1 or shape[d] in (0, 1)]
+    if shape[-1] in (0, 1):
+        return len(shape) - 1
+    units = [d for d, n in enumerate(shape) if strides[d] == 1 and n not in (0, 1)]
     return max(units, default=None)
 
 

@@ -136,7 +136,8 @@ def _check_stride(
 ) -> None:
     """Refuse odd strides, and those of another unit dimension."""
     code.refuse_if((stride & (item - 1)) != 0)
-    unit, is_unit = record[layout.R_UNIT], (stride == item) | (size <= 1)
+    unit, is_last = record[layout.R_UNIT], dim == record[layout.R_RANK] - 1
+    is_unit = code.choose(size > 1, stride == item, is_last)
     code.refuse_if((dim == unit) & ~is_unit)
     code.refuse_if((dim > unit) & is_unit)
 
