@@ -95,3 +95,17 @@ def test_scores_that_are_infinite_or_nan(
         options["weight"] = torch.rand(19, generator=make)
     wanted = torch.nn.functional.cross_entropy(x, target, **options)
     _close(ops.cross_entropy(x, target, **options), wanted)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_derivative_of_nll_loss_goes_along_rows_in_pieces(
+    weighted: bool, dtype: Any
+) -> None:
+    make = torch.Generator().manual_seed(2)
+    ours, theirs = (torch.zeros(9, 700, dtype=dtype).requires_grad_() for _ in range(2))
+    target = torch.tensor([0, 255, 256, 511, 512, 699, -100, 300, 1])
+    weight = torch.rand(700, generator=make).to(dtype) if weighted else None
+    ops.nll_loss(ours, target, weight).backward()
+    torch.nn.functional.nll_loss(theirs, target, weight).backward()
+    _close(ours.grad, theirs.grad)

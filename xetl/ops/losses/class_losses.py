@@ -33,7 +33,7 @@ from xetl.ops.calling.declare import FUNCTIONS, Function, function, is_traced
 from xetl.ops.calling.operands import Numbers, Shape
 from xetl.ops.calling.recorded import again_by
 from xetl.ops.calling.repeated import Arguments
-from xetl.ops.calling.views import array_of, floats, size_of, width_of
+from xetl.ops.calling.views import array_of, floats, size_of, vectors_of, width_of
 from xetl.ops.losses import kernels
 from xetl.ops.rows.reduction_kernels import Down, down_of
 from xetl.runtime.call_site import at_caller
@@ -43,8 +43,8 @@ from xetl.runtime.usm import DEVICE_BACKEND
 
 P = ParamSpec("P")
 
-_COLUMNS = 256
-"""Of a program: of each it keeps four numbers, which stay in registers or L1."""
+_PIECE = 256
+"""Columns of a row that are written at once."""
 
 _FEW = 8
 """[measured] Classes of which columns are faster than rows, though these gather."""
@@ -188,11 +188,12 @@ def class_loss(
         else:
             line = _lines(down)
             ends = chain(to_first, line), chain(_second, line)
-            width = min(_COLUMNS, width_of(down.shape[2]))
+            width = _width(input, down)
             grid = (cdiv(down.shape[2], width), down.shape[0], 1)
             kernel = kernels.nll_columns if is_log else kernels.cross_entropy_columns
+            last = (acc, width) if is_log else (label_smoothing != 0, acc, width)
             views = (down.source, line, itself, *ends)
-            launch = Launch(kernel, views, (), grid, (acc, width))
+            launch = Launch(kernel, views, (), grid, last)
         numbers = numbers[:1] if is_log else numbers
         one = Step(launch, (x, target, weight, first, kept), numbers)
         width = min(1024, width_of(cdiv(m, some)))
@@ -231,24 +232,31 @@ def class_loss_backward(
             x, moves = _as_rows(input)
             views = (as_line, _classes_last, as_line, itself, itself, _classes_last)
             kernel, grid = kernels.cross_entropy_backward_rows, (m, 1, 1)
+            constants = (acc, width_of(classes))
             if is_log:
                 kernel = kernels.nll_backward_rows
-            constants = (acc, width_of(classes))
+                constants = (acc, min(_PIECE, width_of(classes)))
         else:
             line, kernel = _lines(down), kernels.cross_entropy_backward_columns
             each: View = lambda a: np.broadcast_to(
                 line(a) if a.size == m else a.reshape(1, 1), down.shape[::2], subok=True
             )
             views = (each, down.source, line, itself, itself, down.source)
-            width = min(_COLUMNS, width_of(down.shape[2]))
+            width = _width(input, down)
             grid = (cdiv(down.shape[2], width), down.shape[0], 1)
-            constants = (is_log, acc, width)
+            constants = (label_smoothing != 0, is_log, acc, width)
         launch = Launch(kernel, views, (), grid, constants)
         to = temporary(x.shape, x.dtype, order=x.order) if moves else made[0]
         one = Step(launch, (grad, x, target, weight, total, to), numbers)
         return [*moves, one, *([copied(to, made[0])] if moves else [])]
 
     return Call((result_like(input, input.dtype),), steps)
+
+
+def _width(x: Operand, down: Down) -> int:
+    """Columns of a program: one sum of each fills half of the registers."""
+    registers, lanes = vectors_of(x)
+    return min(registers // 2 * lanes, width_of(down.shape[2]))
 
 
 def _lines(what: Down) -> View:

@@ -6,6 +6,7 @@ Source: torch.nn.functional; label smoothing: Szegedy et al., arXiv 1512.00567.
 from __future__ import annotations
 
 from xetl import xetile
+from xetl.language.dtypes import i32
 from xetl.ops.matrices import matrix, put, take
 from xetl.ops.rows.softmaxes import LOG2_E, largest_of_columns
 from xetl.xetile import Array, Vector, constexpr
@@ -95,6 +96,27 @@ def shares(
     return share, mine
 
 
+@xetile.function
+def picked_of_columns(
+    source: Array,
+    label: Vector,
+    weight: Array | None,
+    first: int,
+    ignore: int,
+    ACC: constexpr,
+    WIDTH: constexpr,
+) -> tuple[Vector, Vector]:
+    """What stands at the label of each column, and the weight of that; 0: ignored."""
+    label, column = label.reshape((WIDTH,)), first + xetile.arange(WIDTH)
+    # Outside of the classes nothing is read: 0. Behind the columns nothing is stored.
+    counts = (label != ignore) & (label >= 0) & (label < source.shape[0])
+    count = xetile.where(counts, 1.0, 0.0).to(ACC)
+    if weight is not None:
+        count = count * xetile.load_gather(xetile.init_tile(weight, [label])).to(ACC)
+    picked = xetile.load_gather(xetile.init_tile(source, [label, column])).to(ACC)
+    return picked[None, :], count[None, :]
+
+
 @xetile.kernel
 def cross_entropy_columns(
     x: Array,
@@ -104,6 +126,7 @@ def cross_entropy_columns(
     weights: Array,
     ignore: int,
     smoothing: float,
+    SPREADS: constexpr,
     ACC: constexpr,
     WIDTH: constexpr,
 ) -> None:
@@ -117,14 +140,22 @@ def cross_entropy_columns(
     total, loss, spread, count = zeros, zeros, zeros, zeros
     for c in range(0, n):
         v = take(source, [c, first], (1, WIDTH), ACC) - largest
-        total = total + xetile.exp(v)
-        share, mine = shares(label == c, weight, c, smoothing, n, ACC)
-        # As in `cross_entropy_rows`.
-        loss = loss - xetile.where(share == 0, 0.0, share * v)
-        spread, count = spread + share, count + mine
-    loss = loss + spread * xetile.log(total)
-    put(xetile.where(label == ignore, 0.0, loss), losses, place)
-    put(xetile.where(label == ignore, 0.0, count), weights, place)
+        total = total + xetile.exp2(v * LOG2_E)
+        if SPREADS:
+            share, mine = shares(label == c, weight, c, smoothing, n, ACC)
+            # As in `cross_entropy_rows`.
+            loss = loss - xetile.where(share == 0, 0.0, share * v)
+            spread, count = spread + share, count + mine
+    if SPREADS:
+        loss = loss + spread * xetile.log(total)
+        loss = xetile.where(label == ignore, 0.0, loss)
+        count = xetile.where(label == ignore, 0.0, count)
+    else:
+        v, count = picked_of_columns(source, label, weight, first, ignore, ACC, WIDTH)
+        loss = count * (xetile.log(total) - (v - largest))
+        loss = xetile.where(count == 0, 0.0, loss)
+    put(loss, losses, place)
+    put(count, weights, place)
 
 
 @xetile.kernel
@@ -143,20 +174,11 @@ def nll_columns(
     Shapes are those of `cross_entropy_columns`.
     """
     number, first = xetile.program_id(1), xetile.program_id(0) * WIDTH
-    place, column = [number, first], first + xetile.arange(WIDTH)
+    place, source = [number, first], matrix(x, number)
     label = xetile.load_tile(xetile.init_tile(labels, place, (1, WIDTH)))
-    label = label.reshape((WIDTH,))
-    source = matrix(x, number)
-    # Outside of the classes nothing is read: 0. Behind the columns nothing is stored.
-    counts = (label != ignore) & (label >= 0) & (label < source.shape[0])
-    count = xetile.where(counts, 1.0, 0.0).to(ACC)
-    if weight is not None:
-        picked = xetile.load_gather(xetile.init_tile(weight, [label]))
-        count = count * picked.to(ACC)
-    picked = xetile.load_gather(xetile.init_tile(source, [label, column])).to(ACC)
-    loss = xetile.where(count == 0, 0.0, -picked * count)
-    put(loss[None, :], losses, place)
-    put(count[None, :], weights, place)
+    v, count = picked_of_columns(source, label, weight, first, ignore, ACC, WIDTH)
+    put(xetile.where(count == 0, 0.0, -v * count), losses, place)
+    put(count, weights, place)
 
 
 @xetile.kernel
@@ -281,16 +303,26 @@ def nll_backward_rows(
 ) -> None:
     """``-weight[label] * grad / total`` at the label of each row, else 0.
 
-    Arguments are those of `cross_entropy_backward_rows`; two are not looked at.
+    Arguments are those of `cross_entropy_backward_rows`; two are not looked at, and
+    WIDTH is that of a piece of a row.
     """
     row = xetile.program_id(0)
     label = labels[row]
-    put(xetile.zeros((1, WIDTH), ACC), out, [row, 0])
-    if label != ignore:
-        d = -(grad[min(row, grad.shape[0] - 1)] / total[0]).to(ACC)
-        if weight is not None:
-            d = d * weight[label].to(ACC)
-        out[row, label] = d.to(out.dtype)
+    d = xetile.zeros((1, 1), ACC) - grad[min(row, grad.shape[0] - 1)] / total[0]
+    if weight is not None:
+        d = d * weight[label].to(ACC)
+    if label == ignore:
+        label = -1
+    at_label, zeros = d.to(out.dtype), xetile.zeros((1, WIDTH), out.dtype)
+    column = xetile.arange(WIDTH).to(i32)[None, :]
+    for first in range(0, out.shape[1], WIDTH):
+        place = label - first
+        if place >= 0 and place < WIDTH:
+            # A store of its own would bring back what has just gone past the caches.
+            mine = xetile.where(column == place, at_label, zeros)
+            put(mine, out, [row, first])
+        else:
+            put(zeros, out, [row, first])
 
 
 @xetile.kernel
@@ -303,6 +335,7 @@ def cross_entropy_backward_columns(
     out: Array,
     ignore: int,
     smoothing: float,
+    SPREADS: constexpr,
     IS_LOG: constexpr,
     ACC: constexpr,
     WIDTH: constexpr,
@@ -312,24 +345,31 @@ def cross_entropy_backward_columns(
     source, to, place = matrix(x, number), matrix(out, number), [number, first]
     n = source.shape[0]
     label = xetile.load_tile(xetile.init_tile(labels, place, (1, WIDTH)))
+    g = take(grad, place, (1, WIDTH), ACC) / total[0]
+    _, count = picked_of_columns(source, label, weight, first, ignore, ACC, WIDTH)
+    if SPREADS:
+        count = xetile.where(label == ignore, 0.0, 1.0).to(ACC)
+    else:
+        g = g * count
     largest = sums = spread = xetile.zeros((1, WIDTH), ACC)
     if not IS_LOG:
         largest = largest_of_columns(source, first, ACC, WIDTH)
         for c in range(0, n):
-            sums = sums + xetile.exp(
-                take(source, [c, first], (1, WIDTH), ACC) - largest
-            )
-            share, _ = shares(label == c, weight, c, smoothing, n, ACC)
-            spread = spread + share
-        spread = spread / sums
-    g = take(grad, place, (1, WIDTH), ACC) / total[0]
+            v = take(source, [c, first], (1, WIDTH), ACC) - largest
+            sums = sums + xetile.exp2(v * LOG2_E)
+            if SPREADS:
+                share, _ = shares(label == c, weight, c, smoothing, n, ACC)
+                spread = spread + share
+        spread = (spread * g if SPREADS else g) / sums
+    # Shorter numbers take fewer vectors; those outside of the classes stay outside.
+    short = xetile.where((label >= 0) & (label < n), label, -1).to(i32)
     for c in range(0, n):
-        share, _ = shares(label == c, weight, c, smoothing, n, ACC)
-        d = -share
+        if SPREADS:
+            share, _ = shares(label == c, weight, c, smoothing, n, ACC)
+            d = -share * g
+        else:
+            d = -xetile.where(short == c, g, 0.0)
         if not IS_LOG:
-            d = (
-                d
-                + xetile.exp(take(source, [c, first], (1, WIDTH), ACC) - largest)
-                * spread
-            )
-        put(xetile.where(label == ignore, 0.0, d * g), to, [c, first])
+            v = take(source, [c, first], (1, WIDTH), ACC) - largest
+            d = d + xetile.exp2(v * LOG2_E) * spread
+        put(xetile.where(count == 0, 0.0, d), to, [c, first])

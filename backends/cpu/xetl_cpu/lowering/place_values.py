@@ -119,7 +119,8 @@ def _widest_moved(ops: Iterable[Operation]) -> int:
     """
     widest, computes = 1, False
     for op in ops:
-        vectors = [v for v in (*op.operands, *op.results) if is_vector(v.type)]
+        values = [v for v in (*op.operands, *op.results) if is_vector(v.type)]
+        vectors = [v for v in values if not _counts_lanes(v)]
         widths = [byte_width(vector_type(v).element_type) for v in vectors]
         if not vectors:
             continue
@@ -141,6 +142,12 @@ def _reduces_row(op: Operation) -> bool:
     return op.dims == (1,) and shape_of(op.source)[1] >= _LONG_ROW
 
 
+def _counts_lanes(value: SSAValue) -> bool:
+    """Whether these are numbers of lanes that are shortened at once, as constants."""
+    casts = (isinstance(use.operation, arith.IndexCastOp) for use in value.uses)
+    return isinstance(value.owner, vector.StepOp) and all(casts)
+
+
 def _is_cheap(op: Operation) -> bool:
     """Whether it moves or adds up, or has nothing to do with vectors."""
     if isinstance(op, xetile.TileReduceOp):
@@ -154,7 +161,7 @@ def _size(value: SSAValue) -> int:
     return prod(vector_type(value).get_shape())
 
 
-_SPREADS = (xetile.TileBroadcastOp, vector.BroadcastOp)
+_SPREADS = (xetile.TileBroadcastOp, vector.BroadcastOp, vector.ShapeCastOp)
 
 BUFFER, REGISTERS = "cpu.buffer", "cpu.registers"
 """The attributes: where a value lives, with the reason as a text."""
