@@ -19,7 +19,17 @@ from xetl import ops
 Function = Callable[..., Any]
 NORMS = ("layer_norm", "rms_norm")
 LOSSES = ("cross_entropy", "nll_loss")
-TRAINED = ("softmax", "log_softmax", "layer_norm", "gelu", "silu", "cross_entropy")
+TRAINED = (
+    "softmax",
+    "log_softmax",
+    "layer_norm",
+    "group_norm",
+    "gelu",
+    "silu",
+    "cross_entropy",
+    "nll_loss",
+    "mse_loss",
+)
 PLAIN = ("relu", "gelu", "silu", "sigmoid", "tanh", "sum", "mean", "amax")
 ALONG = (
     "softmax",

@@ -286,12 +286,11 @@ def _group_backward(context: Context, grad: Any) -> Mapping[str, Any]:
     groups, eps = context["num_groups"], float(context["eps"])
     if x.numel() == x.shape[0] * x.shape[1] > 0:
         # Channels of one element are columns of rows.
-        flat, gradient = x.reshape(x.shape[:2]), grad.reshape(x.shape[:2])
-        found = norm_backward(gradient, flat, weight, 1, True, eps, groups)
+        found = norm_backward(grad, x, weight, x.ndim - 1, True, eps, groups)
         return {
-            "input": found[0].reshape(x.shape),
-            "weight": found[1],
-            "bias": found[2],
+            "input": found[0],
+            "weight": found[1].flatten(),
+            "bias": found[2].flatten(),
         }
     if x.numel():
         found: Any = group_norm_backward(grad.contiguous(), x, weight, groups, eps)
