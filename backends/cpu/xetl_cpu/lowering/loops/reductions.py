@@ -140,6 +140,9 @@ def reduce_rows(
     combine = Combine(op.kind.data, element_of(source))
     at_once = _rows_at_once(state, op, source)
     ways = state.vectors_per_trip(cols) if at_once == 1 else 1
+    if keep is not None and state.target.vector_registers < 32:
+        # What is kept takes many operations, whose constants are to stay in registers.
+        at_once = ways = 1
     is_ragged = cols % lanes != 0
     identity, *begins = [
         Builder.before(place).insert(constant_op(combine.element, each, lanes))
