@@ -91,6 +91,8 @@ def emit_block_gemm(
         f"_{blocking.mr}x{blocking.nr}"
         f"_m{blocking.mc}u{blocking.unroll}_ld{blocking.ldc}_{out or 'scratch'}"
     )
+    last = _last_rows(blocking)
+    name += f"_l{last}" if last else ""
     function, builder = begin(module, name, block_gemm_parameters(out))
     if builder is None:
         return function
@@ -136,7 +138,8 @@ def _emit_loops(
                 usual = next_operands(who, function.args)
                 later = (start, distance, pieces)
                 tile.ahead = or_next_pieces(who, usual, later, (rows, panels))
-            sums = _sums(tile, k, builder.sub(output[-1], column) if output else None)
+            left = builder.sub(output[-1], column) if output else None
+            sums = _sums(tile, k, left, builder.sub(end, strip.index))
             sums = with_c(builder, blocking, sums, c_strip, accumulate)
             if out is None:
                 store_sums(builder, blocking, sums, c_strip)
@@ -145,23 +148,48 @@ def _emit_loops(
                 finish(builder, blocking, sums, c_strip, to)
 
 
-def _sums(tile: RegisterTile, k: Value, left: Value | None) -> list[Value]:
-    """The sums of a strip; half of the vectors if only their columns are left.
+def _last_rows(blocking: Blocking) -> int:
+    """Of a block behind its strips, if code of their own saves 2 % of it; else 0."""
+    block_m, mr = blocking.block_m, blocking.mr
+    rows = block_m % mr
+    saves = mr < block_m <= 50 * (mr - rows) and 3 * rows <= 2 * mr
+    return rows if saves and blocking.vectors > 1 else 0
 
-    At 1000 x 1000 x 1000 the last panel has 8 of 32 columns.
+
+def _sums(tile: RegisterTile, k: Value, cols: Value | None, rows: Value) -> list[Value]:
+    """The sums of a strip; of half of the vectors, or few rows, if no more are left.
+
+    At 1000 x 1000 x 1000 the last panel has 8 of 32 columns. 64 rows are 10 strips of 6
+    and one of 4, not 11.
     """
-    half = tile.vectors // 2
-    if left is None or half == 0:
+    builder, blocking, half = tile.builder, tile.blocking, tile.vectors // 2
+    once = replace(blocking, unroll=1)  # one panel, or strip: less to compile
+    ways = list[tuple[str, Value, RegisterTile]]()
+    if cols is not None and half:
+        is_narrow = builder.icmp_signed("<=", cols, half * blocking.lanes)
+        narrow = replace(tile, blocking=once, vectors=half, ahead=[])
+        ways.append(("narrow", is_narrow, narrow))
+    last = _last_rows(blocking)
+    if last:
+        is_low = builder.icmp_signed("<=", rows, last)
+        low = replace(tile, blocking=once, a_rows=tile.a_rows[:last], ahead=[])
+        ways.append(("low", is_low, low))
+    return _first_of(ways, tile, k)
+
+
+def _first_of(
+    ways: list[tuple[str, Value, RegisterTile]], tile: RegisterTile, k: Value
+) -> list[Value]:
+    """The sums of the first tile whose condition holds, else of ``tile``."""
+    if not ways:
         return tile.sums(k)
-    builder = tile.builder
-    is_narrow = builder.icmp_signed("<=", left, half * tile.blocking.lanes)
-    once = replace(tile.blocking, unroll=1)  # one panel: less to compile
-    narrow = replace(tile, blocking=once, vectors=half, ahead=[])
+    (name, is_so, few), *others = ways
     zeros = [const(tile.lanes_of_c, 0)] * (tile.blocking.mr * tile.vectors)
-    with builder.either(zeros, is_narrow, "narrow") as branch:
-        branch.values = narrow.sums(k)
-    with builder.either(branch.results, builder.not_(is_narrow), "wide") as branch:
-        branch.values = tile.sums(k)
+    with tile.builder.either(zeros, is_so, name) as branch:
+        branch.values = few.sums(k)
+    is_other = tile.builder.not_(is_so)
+    with tile.builder.either(branch.results, is_other, "wide") as branch:
+        branch.values = _first_of(others, tile, k)
     return branch.results
 
 
@@ -184,12 +212,15 @@ class RegisterTile:
     ahead: list[Ahead] = field(default_factory=list[Ahead])
 
     def sums(self, k: Value) -> list[Value]:
-        """The sums over ``k``, row by row: zeros for vectors that are not computed."""
-        few = self._few_sums(k)
+        """The sums over ``k``, row by row: zeros for vectors that are not computed.
+
+        Where rows are not, they are the last one again.
+        """
+        few, last = self._few_sums(k), len(self.a_rows) - 1
         zeros = [const(self.lanes_of_c, 0)] * (self.blocking.vectors - self.vectors)
-        rows = range(0, len(few), self.vectors)
+        starts = [min(n, last) * self.vectors for n in range(self.blocking.mr)]
         return [
-            total for row in rows for total in (*few[row : row + self.vectors], *zeros)
+            total for at in starts for total in (*few[at : at + self.vectors], *zeros)
         ]
 
     def _few_sums(self, k: Value) -> list[Value]:
@@ -215,7 +246,7 @@ class RegisterTile:
         return vector(self.blocking.arithmetic.accumulator_type, self.blocking.lanes)
 
     def _sums(self) -> int:
-        return self.blocking.mr * self.vectors
+        return len(self.a_rows) * self.vectors
 
     def _surplus(self) -> int:
         """Sums beside those of C, see `Arithmetic.surplus`."""

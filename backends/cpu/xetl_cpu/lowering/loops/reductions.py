@@ -138,11 +138,7 @@ def reduce_rows(
     state = state.for_columns(cols)
     lanes = state.lanes
     combine = Combine(op.kind.data, element_of(source))
-    at_once = _rows_at_once(state, op, source)
-    ways = state.vectors_per_trip(cols) if at_once == 1 else 1
-    if keep is not None and state.target.vector_registers < 32:
-        # What is kept takes many operations, whose constants are to stay in registers.
-        at_once = ways = 1
+    at_once, ways = _at_once(state, op, source, keeps=keep is not None)
     is_ragged = cols % lanes != 0
     identity, *begins = [
         Builder.before(place).insert(constant_op(combine.element, each, lanes))
@@ -200,6 +196,20 @@ def _to_alignment(state: State, value: SSAValue, place: Operation) -> Index:
                 lies = alignment(state, Builder.before(place), tile)
                 return 0 if lies is None else lies.lead
     return 0
+
+
+def _at_once(
+    state: State, op: xetile.TileReduceOp, source: SSAValue, *, keeps: bool
+) -> tuple[int, int]:
+    """How many rows, and how many vectors of each, a trip of the loop takes.
+
+    One of each where elements are kept: they take many operations, whose constants
+    would not stay in 16 registers beside those of four rows.
+    """
+    if keeps and state.target.vector_registers < 32:
+        return 1, 1
+    rows = _rows_at_once(state, op, source)
+    return rows, state.vectors_per_trip(shape_of(source)[1]) if rows == 1 else 1
 
 
 def _rows_at_once(state: State, op: xetile.TileReduceOp, source: SSAValue) -> int:
