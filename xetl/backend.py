@@ -346,9 +346,9 @@ class BackendBase(ABC):
         """How many vectors registers hold, and elements of 32 bits of one."""
         return 32, 16
 
-    def matrix_rows(self, target: str, dtype: str) -> int:
-        """Rows of a product that stay in tile registers; 0: vectors multiply."""
-        return 0
+    def products(self, target: str, dtype: str) -> tuple[str, int]:
+        """What operands are multiplied as; the rows in tile registers, 0: no tiles."""
+        return dtype, 0
 
     def replay(self, call: RecordedCall) -> Callable[..., Any] | None:
         """What repeats a call, on the host, with other arrays like the recorded ones.

@@ -91,9 +91,11 @@ class CpuBackend(BackendBase):
         machine = find_target(target)
         return machine.vector_registers, machine.lanes("f32")
 
-    def matrix_rows(self, target: str, dtype: str) -> int:
-        """See `xetl.backend.BackendBase.matrix_rows`."""
-        return 32 if dtype == "bf16" and find_target(target).has_amx else 0
+    def products(self, target: str, dtype: str) -> tuple[str, int]:
+        """See `xetl.backend.BackendBase.products`."""
+        found = find_target(target)
+        rows = 32 if dtype == "bf16" and found.has_amx else 0
+        return "f32" if found.widens(dtype) else dtype, rows
 
     def replay(self, call: RecordedCall) -> Callable[..., Any] | None:
         """See `xetl.backend.BackendBase.replay`."""

@@ -113,6 +113,17 @@ class Target:
         """
         return self.vector_bytes * 8 // (_NARROW_BITS | _WIDE_BITS)[dtype]
 
+    def widens(self, dtype: str) -> bool:
+        """Whether products of 16-bit floats are computed in f32.
+
+        Of bf16 where a dot product of pairs is no faster: Intel's server cores take
+        four times as long for it as for a multiply-add. Libraries are given bf16.
+        """
+        costs = self.machine.costs
+        is_fast = costs.dot < 2 * costs.fma or self.calls != INLINE
+        has_bf16 = self.has_amx or (self.has_bf16_dot and is_fast)
+        return dtype == "f16" or (dtype == "bf16" and not has_bf16)
+
     @property
     def loads_one_by_one(self) -> bool:
         """Whether elements by index are loaded one by one.

@@ -9,7 +9,7 @@ import pytest
 from launching import launch, same, small_integers
 
 from xetl import xetile
-from xetl.xetile import constexpr, f32, i32
+from xetl.xetile import bf16, constexpr, f16, f32, i32
 
 BF16: Any = ml_dtypes.bfloat16
 TALL: dict[str, Any] = {"BM": 256, "BN": 64, "BK": 32}
@@ -57,28 +57,34 @@ def test_what_is_copied_of_a_stays_in_a_quarter_of_l2() -> None:
 
 
 @xetile.kernel
-def twice(A, B, C, S):
+def twice(A, B, C, S, MUL: constexpr):
     a = xetile.load_tile(xetile.init_tile(A, [0, 0], (32, 64)))
     e = a.to(f32) * 0.3
     xetile.store_tile(e.sum(1, keepdims=True), xetile.init_tile(S, [0, 0], (32, 1)))
     b = xetile.load_tile(xetile.init_tile(B, [0, 0], (64, 32)))
-    c = xetile.tile_mma(e.to(A.dtype), b)
+    c = xetile.tile_mma(e.to(MUL), b.to(MUL))
     xetile.store_tile(c, xetile.init_tile(C, [0, 0], (32, 32)))
 
 
 @pytest.mark.usefixtures("anywhere")
 @pytest.mark.parametrize("dtype", [BF16, np.float16])
-def test_what_is_computed_is_rounded(dtype: Any) -> None:
+@pytest.mark.parametrize("is_rounded", [True, False])
+def test_what_is_computed_is_rounded(dtype: Any, is_rounded: bool) -> None:
     a, b, c = operands(dtype, 32, 64, 32)
+    mul = {BF16: bf16, np.float16: f16}[dtype] if is_rounded else f32
     e = a.astype(np.float32) * np.float32(0.3)
-    _, _, c, s = launch(twice, 1, a, b, c, np.zeros((32, 1), np.float32))
-    want = e.astype(dtype).astype("f8") @ b.astype("f8")
+    _, _, c, s = launch(twice, 1, a, b, c, np.zeros((32, 1), np.float32), MUL=mul)
+    want = e.astype(dtype if is_rounded else "f4").astype("f8") @ b.astype("f8")
     np.testing.assert_allclose(c, want, rtol=1e-5, atol=1e-4)
     np.testing.assert_allclose(s[:, 0], e.sum(1, dtype="f8"), rtol=1e-5, atol=1e-4)
 
 
-def test_what_is_computed_stands_as_it_is_multiplied() -> None:
+@pytest.mark.parametrize("mul", [bf16, f32])
+def test_what_is_computed_stands_as_it_is_multiplied(mul: Any) -> None:
+    """A in f32, and B as memory has it: its panels are widened."""
     a, b, c = operands(BF16, 32, 64, 32)
-    text = twice.ir("loops", a, b, c, np.zeros((32, 1), np.float32), target="avx2")
+    given = a, b, c, np.zeros((32, 1), np.float32)
+    text = twice.ir("loops", *given, MUL=mul, target="avx2")
     assert "alloca() : memref<32x64xf32>" in text
+    assert "memref<64x32xf32>" not in text
     assert not re.search(r"alloca\(\) : memref<\S*xbf16>", text)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from xetl.language.dtypes import DType
 from xetl.language.ops import cdiv
-from xetl.ops.calling.declarations import Operand
+from xetl.ops.calling.declarations import SUMS, Operand
 from xetl.ops.calling.views import array_of
 from xetl.ops.products.plans import smallest
 from xetl.runtime.executables import choose_target
@@ -48,13 +49,24 @@ def blocks_of(
         return smallest(QUERIES, queries), DEVICE_KEYS[dtype.bits]
     # Tiles are turned over at the end of a block: sums of each column of v beside as
     # many scores at least. All that a program has in L1 grows with its queries.
-    rows = backend.matrix_rows(choose_target(backend), dtype.name)
+    _, rows = backend.products(choose_target(backend), dtype.name)
     most = rows or _QUERIES[-1]
     block = _cheapest([size for size in _QUERIES if size <= most], queries)
     if not is_masked:
         return block, _cheapest(_KEYS, keys)
     wide = _CAUSAL_KEYS if rows and columns > _CAUSAL_KEYS[-2] else _CAUSAL_KEYS[:2]
     return block, smallest(wide, keys)
+
+
+def multiplied_as(operands: Sequence[Operand], queries: int) -> DType:
+    """What probabilities are rounded to for the product with values.
+
+    To nothing, where this one is computed in f32. Few queries stream the values.
+    """
+    dtype = operands[0].dtype
+    backend = choose_backend(values=[array_of(x) for x in operands])
+    name, _ = backend.products(choose_target(backend), dtype.name)
+    return dtype if name == dtype.name or queries <= _QUERIES[1] else SUMS[dtype]
 
 
 def _cheapest(sizes: Sequence[int], extent: int) -> int:

@@ -13,7 +13,7 @@ from xetl.language.dtypes import DType, bf16
 from xetl.language.ops import cdiv
 from xetl.ops.activations import copied
 from xetl.ops.attention.backward_kernel import attention_backward
-from xetl.ops.attention.blocks import QUERIES, blocks_of
+from xetl.ops.attention.blocks import QUERIES, blocks_of, multiplied_as
 from xetl.ops.attention.kernel import attention, attention_with_options
 from xetl.ops.calling.calls import Launch, View, chain, itself, split_batch
 from xetl.ops.calling.declarations import (
@@ -237,7 +237,8 @@ def scaled_dot_product_attention(
         is_masked, sums = left is not None or right is not None, SUMS[dtype]
         block, columns = blocks_of((q, k, v), (s, t), is_masked=is_masked)
         number = 1 / sqrt(q.shape[-1]) if scale is None else scale
-        rest = (number < 0, sums, block, columns, q.shape[-1], v.shape[-1])
+        dtypes = multiplied_as((q, k, v), block), sums
+        rest = (number < 0, *dtypes, block, columns, q.shape[-1], v.shape[-1])
         grid = (cdiv(s, block), found.matrices, 1)
         operands = (q, k, v, mask, *made)
         if not (dropout_p or left is not None or right):

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from xetl.errors import LaunchError
 from xetl.language.dtypes import i32
 from xetl.language.ops import cdiv
-from xetl.ops.attention.blocks import blocks_of
+from xetl.ops.attention.blocks import blocks_of, multiplied_as
 from xetl.ops.attention.dot_product_attention import (
     attention_gradients,
     factors_of,
@@ -93,7 +93,8 @@ def _attention(
         rows, block = blocks_of((q, k, v), (queries, keys), is_masked=True)
         block = gcd(block, page or block)
         number = 1 / sqrt(d) if scale is None else scale
-        constants = (heads, heads // k.shape[-2], *window, number < 0, SUMS[q.dtype])
+        dtypes = multiplied_as((q, k, v), rows), SUMS[q.dtype]
+        constants = (heads, heads // k.shape[-2], *window, number < 0, *dtypes)
         seen = (*views, None, _heads_first, *[None] * 5)
         grid = (cdiv(queries, rows), batch * heads, 1)
         tile = (rows, block, d, v.shape[-1])

@@ -82,6 +82,7 @@ def attend(
     LEFT: constexpr,
     RIGHT: constexpr,
     NEGATIVE: constexpr,
+    MUL: constexpr,
     BN: constexpr,
 ) -> tuple[Vector, Vector, Vector]:
     """One block of keys from ``n`` on; returns what has become of the three sums."""
@@ -123,7 +124,7 @@ def attend(
     total = total * fade + e.sum(1, keepdims=True)
     if seed is not None:
         e = e * dropout_factors(seed, number, first, n, limit, p, e)
-    acc = xetile.tile_mma(e.to(values.dtype), v, acc * fade)
+    acc = xetile.tile_mma(e.to(MUL), v.to(MUL), acc * fade)
     return new, total, acc
 
 
@@ -146,6 +147,7 @@ def attended(
     LEFT: constexpr,
     RIGHT: constexpr,
     NEGATIVE: constexpr,
+    MUL: constexpr,
     ACC: constexpr,
     BN: constexpr,
     E: constexpr,
@@ -165,7 +167,7 @@ def attended(
         start = max(first + shift - LEFT, 0) // BN * BN
         whole = start
     sources, place = (rows, keys, values, bias, pages, seed, number), (first, shift)
-    scales, how = (factor, bias_factor, p), (CLEAN, LEFT, RIGHT, NEGATIVE, BN)
+    scales, how = (factor, bias_factor, p), (CLEAN, LEFT, RIGHT, NEGATIVE, MUL, BN)
     # Blocks that every query sees as a whole need no mask.
     for n in range(start, whole, BN):
         largest, total, acc = attend(
@@ -190,6 +192,7 @@ def attention(
     bias_factor: float,
     CAUSAL: constexpr,
     NEGATIVE: constexpr,
+    MUL: constexpr,
     ACC: constexpr,
     BM: constexpr,
     BN: constexpr,
@@ -209,6 +212,7 @@ def attention(
         bias_factor: log2(e) / factor.
         CAUSAL: whether query i sees only the keys up to i.
         NEGATIVE: whether the scale is.
+        MUL: the dtype of what multiplies values.
         ACC: the dtype that is computed in.
         BM: queries of a program.
         BN: keys of a block.
@@ -222,7 +226,7 @@ def attention(
     rows = xetile.load_tile(xetile.init_tile(queries, [first, 0], (BM, D)))
     sources = (rows, keys, values, added, None, None, number)
     place, scales = (first, 0, keys.shape[0]), (factor, bias_factor, 0.0)
-    how = (False, None, 0 if CAUSAL else None, NEGATIVE, ACC, BN, E)
+    how = (False, None, 0 if CAUSAL else None, NEGATIVE, MUL, ACC, BN, E)
     result = attended(*sources, *place, *scales, *how)
     put(result, to, [first, 0])
 
@@ -247,6 +251,7 @@ def attention_with_options(
     LEFT: constexpr,
     RIGHT: constexpr,
     NEGATIVE: constexpr,
+    MUL: constexpr,
     ACC: constexpr,
     BM: constexpr,
     BN: constexpr,
@@ -302,6 +307,6 @@ def attention_with_options(
     rows = xetile.load_tile(xetile.init_tile(queries, [first, 0], (BM, D)))
     sources = (rows, keys, values, added, pages, seed, number)
     place, scales = (first, shift, limit), (factor, bias_factor, p)
-    how = (True, LEFT, RIGHT, NEGATIVE, ACC, BN, E)
+    how = (True, LEFT, RIGHT, NEGATIVE, MUL, ACC, BN, E)
     result = attended(*sources, *place, *scales, *how)
     put(result, to, [first, 0])

@@ -42,7 +42,7 @@ class PlanGemmPass(Pass):
         machine, widened = find_target(self.target), dict[SSAValue, SSAValue]()
         for product in operations_in(op, BrgemmTileOp):
             if product.plan is None:
-                (m, n, _), dtype = product.shape(), element_name(product.a)
+                (m, n, _), dtype = product.shape(), element_name(product.b)
                 least = _columns_of_a_program(product)
                 plan = choose_blocking(machine, dtype, m, n, product.unsigned, least)
             else:

@@ -69,7 +69,8 @@ from xetl_cpu.lowering.tiles import (
     writes_between,
     written_root,
 )
-from xetl_cpu.targets import find_target
+from xetl_cpu.microkernels.blocking import SKINNY_ROWS
+from xetl_cpu.targets import Target, find_target
 
 
 class NotRaisedError(Exception):
@@ -237,14 +238,14 @@ class RaiseToBrgemmPass(Pass):
         # Inner loops first: a loop that goes takes along what is in it.
         for loop in reversed(loops):
             _raise_loop(loop)
+        target = find_target(self.target)
         for mma in operations_in(op, TileMmaOp):
             if _has_micro_kernel(mma):
-                _replace_single(mma)
+                _replace_single(mma, target)
             else:
                 element = element_of(mma.a)
                 text = f"vectors of C: there is no micro-kernel for {element}"
                 remark(mma, "brgemm", text)
-        target = find_target(self.target)
         for product in operations_in(op, BrgemmTileOp):
             if on_tiles(product, target) and _is_loaded(product.acc):
                 _add_behind(product)
@@ -363,9 +364,10 @@ def _known_span(loop: scf.ForOp) -> SSAValue | None:
     return None
 
 
-def _replace_single(mma: TileMmaOp) -> None:
+def _replace_single(mma: TileMmaOp, target: Target) -> None:
     """A product outside a K loop: one step, straight from memory where possible."""
-    operands, build = (_single(mma.a, mma), _single(mma.b, mma)), Builder.before(mma)
+    a, build = _single(mma.a, mma), Builder.before(mma)
+    operands = a, _narrow(mma, a, target) or _single(mma.b, mma)
     one, demand = build.index(1), demanded_extent(mma.result, mma, build)
     brgemm = _brgemm(mma, operands, mma.c, one, demand)
     remark(mma, "brgemm", _what_a_single_is(mma, operands))
@@ -383,6 +385,18 @@ def _what_a_single_is(mma: TileMmaOp, operands: tuple[Operand, Operand]) -> str:
         if not isinstance(operand.tile.type, TileType)
     ]
     return f"{text}, on {' and '.join(values)} in scratch" if values else text
+
+
+def _narrow(mma: TileMmaOp, a: Operand, target: Target) -> Operand | None:
+    """B as memory has it, if panels widen it as the program does; A is computed."""
+    cast, rows = mma.b.owner, vector_type(mma.a).get_shape()[0]
+    is_loaded = isinstance(a.tile.type, TileType)
+    if is_loaded or not isinstance(cast, arith.ExtfOp) or rows <= SKINNY_ROWS:
+        return None
+    widens = target.widens(str(element_of(cast.source)))
+    found = _single(cast.source, mma)
+    fits = widens and isinstance(found.tile.type, TileType)
+    return found if fits and str(element_of(mma.b)) == "f32" else None
 
 
 def _single(value: SSAValue, mma: TileMmaOp) -> Operand:

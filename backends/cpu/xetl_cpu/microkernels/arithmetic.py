@@ -32,7 +32,7 @@ from xetl_cpu.llvm import (
     const,
     vector,
 )
-from xetl_cpu.targets import INLINE, Target
+from xetl_cpu.targets import Target
 
 __all__ = ["DTYPES", "Arithmetic", "choose_arithmetic"]
 
@@ -170,17 +170,6 @@ def choose_arithmetic(
         return Arithmetic("madd", "i16", "i32", 2, unsigned)
     if dtype == "bf16" and target.has_amx:
         return Arithmetic("amx", "bf16", "f32", 2)
-    if dtype == "bf16" and _has_fast_dot(target):
-        return Arithmetic("dpbf16", "bf16", "f32", 2)
-    return Arithmetic("fma", "f32", "f32", 1)
-
-
-def _has_fast_dot(target: Target) -> bool:
-    """Whether a dot product of pairs is faster than two products in f32.
-
-    Intel's server cores take four times as long for it as for a multiply-add. Libraries
-    are given bf16 as it is.
-    """
-    costs = target.machine.costs
-    is_fast = costs.dot < 2 * costs.fma or target.calls != INLINE
-    return target.has_bf16_dot and is_fast
+    if dtype == "f32" or target.widens(dtype):
+        return Arithmetic("fma", "f32", "f32", 1)
+    return Arithmetic("dpbf16", "bf16", "f32", 2)
