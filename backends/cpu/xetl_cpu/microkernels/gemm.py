@@ -91,18 +91,22 @@ def emit_block_gemm(
         f"_{blocking.mr}x{blocking.nr}"
         f"_m{blocking.mc}u{blocking.unroll}_ld{blocking.ldc}_{out or 'scratch'}"
     )
-    last = _last_rows(blocking)
+    last = _last_rows(target, blocking)
     name += f"_l{last}" if last else ""
     function, builder = begin(module, name, block_gemm_parameters(out))
     if builder is None:
         return function
-    _emit_loops(builder, blocking, function, out)
+    _emit_loops(builder, blocking, function, out, last)
     builder.ret_void()
     return function
 
 
 def _emit_loops(
-    builder: Builder, blocking: Blocking, function: Function, out: str | None
+    builder: Builder,
+    blocking: Blocking,
+    function: Function,
+    out: str | None,
+    last: int,
 ) -> None:
     a, lda, rows, k, b, panel_stride, panels, c, accumulate, *rest = function.args
     start, distance, pieces, *output = rest
@@ -139,7 +143,8 @@ def _emit_loops(
                 later = (start, distance, pieces)
                 tile.ahead = or_next_pieces(who, usual, later, (rows, panels))
             left = builder.sub(output[-1], column) if output else None
-            sums = _sums(tile, k, left, builder.sub(end, strip.index))
+            below = (builder.sub(end, strip.index), last) if last else None
+            sums = _sums(tile, k, left, below)
             sums = with_c(builder, blocking, sums, c_strip, accumulate)
             if out is None:
                 store_sums(builder, blocking, sums, c_strip)
@@ -148,15 +153,21 @@ def _emit_loops(
                 finish(builder, blocking, sums, c_strip, to)
 
 
-def _last_rows(blocking: Blocking) -> int:
-    """Of a block behind its strips, if code of their own saves 2 % of it; else 0."""
+def _last_rows(target: Target, blocking: Blocking) -> int:
+    """Of a block behind its strips, if code of their own saves 2 % of it; else 0.
+
+    Not measured where there are 32 registers.
+    """
     block_m, mr = blocking.block_m, blocking.mr
     rows = block_m % mr
     saves = mr < block_m <= 50 * (mr - rows) and 3 * rows <= 2 * mr
-    return rows if saves and blocking.vectors > 1 else 0
+    is_plain = target.vector_registers < 32 and blocking.vectors > 1
+    return rows if saves and is_plain else 0
 
 
-def _sums(tile: RegisterTile, k: Value, cols: Value | None, rows: Value) -> list[Value]:
+def _sums(
+    tile: RegisterTile, k: Value, cols: Value | None, rows: tuple[Value, int] | None
+) -> list[Value]:
     """The sums of a strip; of half of the vectors, or few rows, if no more are left.
 
     At 1000 x 1000 x 1000 the last panel has 8 of 32 columns. 64 rows are 10 strips of 6
@@ -169,9 +180,9 @@ def _sums(tile: RegisterTile, k: Value, cols: Value | None, rows: Value) -> list
         is_narrow = builder.icmp_signed("<=", cols, half * blocking.lanes)
         narrow = replace(tile, blocking=once, vectors=half, ahead=[])
         ways.append(("narrow", is_narrow, narrow))
-    last = _last_rows(blocking)
-    if last:
-        is_low = builder.icmp_signed("<=", rows, last)
+    if rows is not None:
+        left, last = rows
+        is_low = builder.icmp_signed("<=", left, last)
         low = replace(tile, blocking=once, a_rows=tile.a_rows[:last], ahead=[])
         ways.append(("low", is_low, low))
     return _first_of(ways, tile, k)

@@ -37,6 +37,7 @@ from xetl_cpu.lowering.packing.plans import (
     bound,
     copied,
     copier,
+    reach,
     same_index,
     same_plan,
 )
@@ -133,18 +134,16 @@ def measure(
     """How much is to be packed, computed before the programs."""
     build = Builder.before(loop)
     *_, depth = op.shape()
-    sizes = tile_sizes(plan.init)
-    assert sizes is not None
     assert op.count is not None
-    along_n, along_k = (sizes[plan.n_dim], sizes[1 - plan.n_dim])
     if plan.step is None:
         total = build.times(bound(op.count, loop, build), depth)
     else:
-        total = build.times(_most_tiles(along_k, depth, loop, build), depth)
+        steps = _most_tiles(plan, 1 - plan.n_dim, depth, loop, build)
+        total = build.times(steps, depth)
     per_panel = build.times(build.rounded_up(total, blocking.whole_lines), blocking.nr)
     tiles: Index = 1
     if plan.tile is not None:
-        tiles = _most_tiles(along_n, plan.width, loop, build)
+        tiles = _most_tiles(plan, plan.n_dim, plan.width, loop, build)
         axis = plan.axis(loop)
         if axis is not None:
             tiles = build.minimum(loop.upper_bounds[axis], tiles)
@@ -173,11 +172,20 @@ def share(first: Packing, op: BrgemmTileOp, plan: Plan) -> Packing | None:
 
 
 def _most_tiles(
-    size: Index, extent: Index, loop: scf.ParallelOp, build: Builder
+    plan: Plan, dim: int, extent: Index, loop: scf.ParallelOp, build: Builder
 ) -> Index:
-    """One more than a matrix has: all past its end are alike, that one."""
-    size = build.maximum(bound(size, loop, build), 0)
-    return build.plus(build.ceil_divided(size, extent), 1)
+    """One more than a matrix has: all past its end are alike, that one.
+
+    Or as many as loops over them meet.
+    """
+    sizes = tile_sizes(plan.init)
+    assert sizes is not None
+    size = build.maximum(bound(sizes[dim], loop, build), 0)
+    tiles = build.plus(build.ceil_divided(size, extent), 1)
+    end = reach(plan.init, dim, loop, build)
+    if end is None:
+        return tiles
+    return build.minimum(tiles, build.maximum(build.ceil_divided(end, extent), 1))
 
 
 def reserve(packing: Packing, matrices: Index, most_by_thread: int) -> None:

@@ -6,11 +6,12 @@ Index values of a program are needed before all programs: as bounds, and as copi
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from xetl.analysis.affine import is_defined_outside, is_multiple_of, multiple_of
-from xetl.dialects.base import Index, constant_index, is_memref
+from xetl.dialects.base import Index, constant_index, is_memref, operations_in
 from xetl.dialects.upstream import arith, func, scf
 from xetl.dialects.upstream.memref import AllocOp
 from xetl.dialects.xetile import InitTileOp, TileType
@@ -37,6 +38,7 @@ _GROWING: dict[type[Operation], tuple[int, ...]] = {
     arith.SubiOp: (0,),
     arith.MuliOp: (0, 1),
     arith.CeildivsiOp: (0,),
+    arith.FloordivsiOp: (0,),
     arith.MaxsiOp: (0, 1),
     arith.MinsiOp: (0, 1),
 }
@@ -73,6 +75,28 @@ def bound(value: Index, loop: scf.ParallelOp, build: Builder) -> Index:
     assert isinstance(op, Operation)
     operands = [build.index(bound(v, loop, build)) for v in op.operands]
     return build.insert(type(op)(*operands))
+
+
+def reach(
+    init: InitTileOp, dim: int, loop: scf.ParallelOp, build: Builder
+) -> Index | None:
+    """Where loops end that go along a dimension of a matrix of B; None: nobody knows.
+
+    Those of all products with tiles of it, for they share what is packed.
+    """
+    ends = list[Index]()
+    for product in operations_in(loop, BrgemmTileOp):
+        tile = product.b.owner
+        if not isinstance(tile, InitTileOp) or tile.source is not init.source:
+            continue
+        counter = tile.mixed_offsets[dim]
+        serial = None
+        if isinstance(counter, BlockArgument) and counter.index == 0:
+            serial = counter.block.parent_op()
+        if not isinstance(serial, scf.ForOp) or not has_bound(serial.upper_bound, loop):
+            return None
+        ends.append(bound(serial.upper_bound, loop, build))
+    return reduce(build.maximum, ends)
 
 
 def _is_zero_or_one(op: arith.SelectOp) -> bool:
