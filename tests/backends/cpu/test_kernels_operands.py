@@ -180,3 +180,32 @@ def test_numbers_of_four_bits_are_unpacked_ahead(dtype: Any) -> None:
     report = str(of_nibbles.explain(a, q, c, **sizes))
     assert "b is computed once, before the programs run" in report
     assert "the loop over k is one batch-reduce GEMM" in report
+
+
+@xetile.kernel
+def of_two_loops(A, B, C, first, last, BM: constexpr, BN: constexpr):
+    m = xetile.program_id(0) * BM
+    a = xetile.load_tile(xetile.init_tile(A, [m, 0], (BM, 32)))
+    total = xetile.zeros((BM, BN), f32)
+    for n in range(0, first, BN):
+        b = xetile.load_tile(xetile.init_tile(B, [n, 0], (BN, 32)))
+        total += xetile.tile_mma(a, b.T) + 1
+    for n in range(first, last, BN):
+        b = xetile.load_tile(xetile.init_tile(B, [n, 0], (BN, 32)))
+        total += xetile.tile_mma(a, b.T) * 2
+    xetile.store_tile(total, xetile.init_tile(C, [m, 0], (BM, BN)))
+
+
+@pytest.mark.parametrize("ends", [(0, 0), (0, 16), (32, 32), (32, 40), (32, 100)])
+def test_tiles_are_packed_as_far_as_both_loops_go(ends: tuple[int, int]) -> None:
+    rng, (first, last) = np.random.default_rng(0), ends
+    a, b = small_integers(rng, 150, 32), small_integers(rng, 40, 32)
+    given, sizes = (a, b, np.zeros((150, 16), "f4"), *ends), {"BM": 50, "BN": 16}
+    _, _, c, *_ = launch(of_two_loops, 3, *given, **sizes)
+    padded = np.zeros((128, 32), np.float32)
+    padded[:40] = b
+    want = np.zeros((150, 16), np.float32)
+    for n in range(0, last, 16):
+        product = a @ padded[n : n + 16].T
+        want += product + 1 if n < first else product * 2
+    same(c, want)
