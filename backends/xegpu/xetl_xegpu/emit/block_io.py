@@ -1,10 +1,9 @@
 """Emission of blocks of memory and of matrices: by calls of builtins, or by lanes.
 
 A load goes through private memory, out of which its items come in vectors of 8: SPIR-V
-has none longer than 16. Where Intel's builtins are emulated, narrow items go there and
-back as words of 32 bits: OpenCL's driver for CPUs runs 16 lanes at once, for which x86
-gathers words, but moves narrower items one by one. A copy of 64x64 f16 takes 0.5 s to
-build, not 4.3 s.
+has none longer than 16. Where Intel's builtins are emulated, functions take and give 8
+items, narrow ones as words of 32 bits, and there is no memory between: OpenCL's driver
+for CPUs runs 16 lanes at once, each of which would read its own, word by word.
 
 Blocks that lanes move on GPUs are written element by element, in a line, without loops
 and private memory: what a lane holds goes to registers as it comes, and rows and
@@ -21,16 +20,17 @@ from itertools import product
 
 from xdsl.ir import SSAValue
 
-from xetl.codegen.types import I1, I32, I64, Type, Value, ll, llvm_type
+from xetl.codegen.types import I1, I32, I64, Value, ll, llvm_type
 from xetl.devices import Access
 from xetl.dialects.base import element_type
 from xetl_xegpu import simt
 from xetl_xegpu.emit import builtins, payloads
 from xetl_xegpu.emit.emitter import GLOBAL, LINE, KernelEmitter, Table, together
 from xetl_xegpu.emit.memory import always, pointer_for_call
+from xetl_xegpu.emit.scalars import ScalarBuilder
 from xetl_xegpu.emit.workgroup import allowed, shuffle
 from xetl_xegpu.limits import Kind
-from xetl_xegpu.simt import SUBGROUP_SIZE
+from xetl_xegpu.simt import SUBGROUP_SIZE, BlockShape
 from xetl_xegpu.simt.block_ops import PIECE, BlockOp
 
 _MANY = 1 << 12
@@ -196,18 +196,27 @@ def _surface(em: KernelEmitter, op: BlockOp, kind: Kind) -> list[Value]:
     return [pointer, width, height, pitch, place, *step]
 
 
-def _send(em: KernelEmitter, op: BlockOp, access: Access, *memory: Value) -> None:
-    """Move the block by a message, or by ours where there is none, or none may be."""
-    operands = [*_surface(em, op, "store" if access == "store" else "load"), *memory]
+def _send(em: KernelEmitter, op: BlockOp, access: Access, *moved: Value) -> Value:
+    """Move the block by a message, or by ours where there is none, or none may be.
+
+    Args:
+        moved: private memory; where Intel's functions are emulated the value that is
+            stored, or the number of the first item of a piece that is loaded.
+    """
+    operands = [*_surface(em, op, "store" if access == "store" else "load")]
+    is_value = em.device.emulated and access != "prefetch"
+    first = moved if is_value and access == "load" else ()
+    if not first:
+        operands += moved
     message = builtins.block_message(em.device, access, op.shape)
     if op.by_lanes is not None:
         message = builtins.by_lanes(message, has_step=op.step is not None)
     elif em.device.emulated:
         message = builtins.checked(message)
         operands = [*operands, em.status_words(), I32(em.log_ids[op])]
-    if em.device.emulated and access == "store":
+    if is_value:
         message = builtins.by_value(message)
-    em.call(message, operands)
+    return em.call(message, [*operands, *first])
 
 
 def _in_a_line(em: KernelEmitter, op: BlockOp) -> bool:
@@ -229,6 +238,11 @@ def _load(em: KernelEmitter, op: simt.BlockLoadOp) -> None:
         _set_pieces(em, op, payloads.load(em, op))
         return
     b, shape = em.builder, op.shape
+    if isinstance(b, ScalarBuilder):
+        for number, piece in enumerate(op.pieces):
+            loaded = b.taken_apart(_send(em, op, "load", I32(PIECE * number)))
+            em.set(piece, b.bitcast(loaded, llvm_type(piece.type)))
+        return
     item = ll.IntType(shape.item_bits)
     memory = em.private_array(item, shape.items)
     _send(em, op, "load", memory)
@@ -237,11 +251,8 @@ def _load(em: KernelEmitter, op: simt.BlockLoadOp) -> None:
         if number:
             at = b.gep(memory, [I64(PIECE * number)], source_etype=item)
         type_ = llvm_type(piece.type)
-        count = getattr(type_, "count", 1)
-        align = min(shape.item_bits // 8 * count, LINE)
-        moved = _moved_type(em, type_, shape.item_bits * count)
-        loaded = b.load(at, typ=moved, align=align)
-        em.set(piece, loaded if moved is type_ else b.bitcast(loaded, type_))
+        align = min(shape.item_bits // 8 * getattr(type_, "count", 1), LINE)
+        em.set(piece, b.load(at, typ=type_, align=align))
 
 
 def _set_pieces(em: KernelEmitter, op: simt.BlockLoadOp, items: Value) -> None:
@@ -264,32 +275,23 @@ def _store(em: KernelEmitter, op: simt.BlockStoreOp) -> None:
     if payloads.shares_payload(em, op):
         payloads.store(em, op)
         return
-    shape, value = op.shape, em.get(op.value)
-    moved = _moved_type(em, value.type, shape.item_bits * shape.items)
-    if moved is not value.type:
-        b, value = em.builder, em.builder.bitcast(value, moved)
-        if moved is not I32:
-            words = range(moved.count)
-            value = together(b, [b.extract_element(value, I32(n)) for n in words])
-    if not em.device.emulated:
-        memory = em.private_array(ll.IntType(shape.item_bits), shape.items)
-        align = min(shape.item_bits // 8 * shape.items, LINE)
-        em.builder.store(value, memory, align=align)
-        value = memory
-    _send(em, op, "store", value)
+    b, shape, value = em.builder, op.shape, em.get(op.value)
+    if isinstance(b, ScalarBuilder):
+        _send(em, op, "store", _in_words(b, value, shape))
+        return
+    memory = em.private_array(ll.IntType(shape.item_bits), shape.items)
+    align = min(shape.item_bits // 8 * shape.items, LINE)
+    b.store(value, memory, align=align)
+    _send(em, op, "store", memory)
 
 
-_WORD = 32
-"""Bits that x86 gathers at once; see the top of the file."""
-
-
-def _moved_type(em: KernelEmitter, type_: Type, bits: int) -> Type:
-    """As what a value of so many bits goes to private memory and comes back."""
-    element = getattr(type_, "element", type_)
-    is_narrow = isinstance(element, ll.IntType) and element.width < _WORD
-    if not (em.device.emulated and is_narrow) or bits % _WORD:
-        return type_
-    return I32 if bits == _WORD else ll.VectorType(I32, bits // _WORD)
+def _in_words(b: ScalarBuilder, value: Value, shape: BlockShape) -> Value:
+    """A value of narrow items as `builtins.by_value` has it."""
+    count, rest = divmod(shape.item_bits * shape.items, I32.width)
+    if rest or shape.item_bits >= I32.width:
+        return value
+    words = b.bitcast(value, I32 if count == 1 else ll.VectorType(I32, count))
+    return words if count == 1 else b.together(b.items(words))
 
 
 def _prefetch(em: KernelEmitter, op: simt.BlockPrefetchOp) -> None:

@@ -16,16 +16,21 @@ from xetl.codegen.types import I8, I32, I64, PTR, Builder, Type, Value, ll
 from xetl_xegpu import limits
 from xetl_xegpu.emit.builtin_body import Body
 from xetl_xegpu.simt import SUBGROUP_SIZE, BlockShape
+from xetl_xegpu.simt.block_ops import PIECE
 
 
 def define_block(body: Body) -> None:
     """Write a load, a store or a prefetch."""
-    surface = _Surface.of(body)
-    if body.builtin.access != "prefetch":
-        with body.loop(surface.shape.items) as item:
-            move = _store if body.builtin.access == "store" else _load
+    surface, builtin, b = _Surface.of(body), body.builtin, body.builder
+    if builtin.access != "prefetch":
+        with body.loop(surface.count, is_unrolled=builtin.has_memory) as item:
+            move = _store if builtin.access == "store" else _load
             move(surface, item)
-    body.builder.ret_void()
+    if not builtin.gives_items:
+        b.ret_void()
+        return
+    align = surface.shape.item_bits // 8
+    b.ret(b.load(surface.memory, typ=builtin.type.return_type, align=align))
 
 
 _WORD = 32
@@ -35,8 +40,9 @@ _WORD = 32
 class _Surface:
     """The arguments of a block function, and the lane that runs it.
 
-    ``behind`` is what is read outside, an i32: 0; -1 if no GPU takes the message. A
-    prefetch has no ``memory`` of the lane.
+    ``behind`` is what is read outside, an i32: 0; -1 if no GPU takes the message. Of
+    the items, ``count`` from ``first`` on are moved. A prefetch has no ``memory`` of
+    the lane.
     """
 
     b: Builder
@@ -49,41 +55,47 @@ class _Surface:
     y: Value
     step: Value
     memory: Value
+    first: Value
+    count: int
     lane: Value
     behind: Value
 
     @classmethod
     def of(cls, body: Body) -> _Surface:
         """Those of a function."""
-        assert body.builtin.block is not None
-        b, shape, lane = body.builder, body.builtin.block, body.lane()
+        builtin, b, shape = body.builtin, body.builder, body.builtin.block
+        assert shape is not None
         base, width, height, pitch, place, *others = body.arguments
+        lane, first, count = body.lane(), I32(0), shape.items
+        if builtin.gives_items:
+            (*others, first), count = others, min(PIECE, shape.items)
         # Numbers of a surface: i32 in messages, i64 in what lanes move.
         x, y = (b.extract_element(place, I32(i)) for i in (0, 1))
         numbers = [width, height, pitch, x, y]
         behind = b.lshr(lane, I32(16))
-        if not body.builtin.is_ours:
+        if not builtin.is_ours:
             legal = _is_legal(b, shape, base, numbers)
-            if body.builtin.reports:
+            if builtin.reports:
                 *others, status, number = others
-                refused = b.and_(b.not_(legal), b.icmp_signed("==", lane, I32(0)))
+                is_one = b.icmp_signed("==", b.or_(lane, first), I32(0))
+                refused = b.and_(b.not_(legal), is_one)
                 with b.if_then(refused):
                     values = (b.ptrtoint(base, I64), width, pitch, height, x, y)
                     body.report(status, number, values)
                 width, height, pitch, x, y = (b.trunc(each, I32) for each in numbers)
             height = b.select(legal, height, I32(0))
             behind = b.select(legal, behind, I32(-1))
-        right = others[0] if body.builtin.has_step else x.type(shape.bits // 8)
+        right = others[0] if builtin.has_step else x.type(shape.bits // 8)
         memory = others[-1] if others else base
-        if not isinstance(memory.type, ll.PointerType):
-            value, type_ = memory, ll.IntType(shape.item_bits)
+        if builtin.access != "prefetch" and not builtin.has_memory:
             with b.goto_entry_block():
-                memory = b.alloca(ll.ArrayType(type_, shape.items))
+                memory = b.alloca(ll.ArrayType(ll.IntType(shape.item_bits), count))
             memory.type = PTR  # llvmlite would compare what it points to
             memory.align = limits.BASE_ALIGNMENT
-            b.store(value, memory, align=shape.item_bits // 8)
+            if builtin.access == "store":
+                b.store(others[-1], memory, align=shape.item_bits // 8)
         place = (width, height, pitch, x, y, right)
-        return cls(b, shape, base, *place, memory, lane, behind)
+        return cls(b, shape, base, *place, memory, first, count, lane, behind)
 
     @property
     def parts(self) -> int:
@@ -172,10 +184,10 @@ def _is_legal(
 def _load(surface: _Surface, item: Value) -> None:
     b, shape = surface.b, surface.shape
     element, whole = ll.IntType(shape.bits), ll.IntType(shape.item_bits)
-    zero = surface.outside(element)
+    zero, number = surface.outside(element), b.add(surface.first, item)
     value: Value | None = None
     for part in range(surface.parts):
-        address, inside = surface.element(item, part)
+        address, inside = surface.element(number, part)
         before = b.block
         with b.if_then(inside):
             loaded = b.load(address, typ=element, align=shape.bits // 8)

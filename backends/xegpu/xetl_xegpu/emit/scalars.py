@@ -81,6 +81,12 @@ class ScalarBuilder(ll.IRBuilder):
         self._known[last] = list(items)
         return last
 
+    def taken_apart(self, value: ValueT) -> ValueT:
+        """A value that comes whole: its items, wherever they are asked for."""
+        if is_vector(value):
+            self._known[value] = self.items(value)
+        return value
+
     # Operations ---------------------------------------------------------------------
 
     def each(
@@ -178,44 +184,7 @@ class ScalarBuilder(ll.IRBuilder):
     def _shifted(self, shift: Callable[..., Value], word: Value, bits: int) -> Value:
         return self._maybe(shift(word, I32(bits))) if bits else word
 
-    # Memory and calls ---------------------------------------------------------------
-
-    def load(
-        self,
-        ptr: Value,
-        name: str = "",
-        align: int | None = None,
-        typ: Type | None = None,
-    ) -> ll.Instruction:
-        """What memory holds; of private memory, item by item as well."""
-        whole = _PLAIN.load(self, ptr, name, align, typ)
-        typ = whole.type
-        if not (is_vector(whole) and _is_private(ptr) and bits_of(typ) >= _WORD):
-            return whole
-        self._known[self._maybe(whole)] = [
-            self._maybe(self.load(at, align=bits_of(typ) // 8, typ=typ.element))
-            for at in self._places(ptr, typ)
-        ]
-        return whole
-
-    def store(
-        self, value: Value, ptr: Value, align: int | None = None
-    ) -> ll.Instruction:
-        """Write to memory, item by item what is known so."""
-        items = self._known.get(value) if is_vector(value) else None
-        if items is None or not _is_private(ptr) or bits_of(value.type) < _WORD:
-            return _PLAIN.store(self, value, ptr, align)
-        places = self._places(ptr, value.type)
-        align = bits_of(value.type) // 8
-        pairs = zip(items, places)
-        return [_PLAIN.store(self, item, at, align) for item, at in pairs][-1]
-
-    def _places(self, ptr: Value, typ: Type) -> list[Value]:
-        numbers = range(typ.count)
-        return [
-            self._maybe(self.gep(ptr, [I32(number)], source_etype=typ.element))
-            for number in numbers
-        ]
+    # Calls ---------------------------------------------------------------
 
     def call(
         self, fn: ll.Function, args: Iterable[Value], name: str = "", **options: Any
@@ -299,10 +268,6 @@ def bits_of(type_: Type) -> int:
     element = element_of(type_)
     widths = {"half": 16, "float": 32, "double": 64}
     return widths.get(str(element)) or getattr(element, "width", 0)
-
-
-def _is_private(pointer: Value) -> bool:
-    return getattr(pointer.type, "addrspace", None) == 0
 
 
 def _constant_items(value: ll.Constant) -> list[Value]:
