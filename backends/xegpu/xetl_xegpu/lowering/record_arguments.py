@@ -5,6 +5,8 @@
 the address, the sizes and strides (by dimension) that its type leaves open. Of an array
 it also says which dimensions are the rows and columns of the matrices that block
 messages would move, -1 for none.
+Strides that a type says, so that no message could move the rows, are left open if all
+who use the array take them from its type: a launch may give a copy (`launch/staging`).
 *Why*: once a lane's work is known there are only numbers, and nobody could tell which.
 *Left alone*: everything else.
 
@@ -19,13 +21,17 @@ from collections.abc import Iterable, Sequence
 from typing import cast
 
 from xdsl.dialects import builtin
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, Operation
+from xdsl.rewriter import InsertPoint, Rewriter
 
 from xetl.analysis.memory import stored_arguments
+from xetl.codegen.types import byte_width
+from xetl.dialects import xetile
 from xetl.dialects.base import ints_of, is_memref, operations_in
-from xetl.dialects.memref_layout import strides_of
-from xetl.dialects.upstream import gpu
+from xetl.dialects.memref_layout import has_static_layout, memory_space_of, strides_of
+from xetl.dialects.upstream import gpu, memref
 from xetl.ir.builder import Pass
+from xetl_xegpu.limits import PITCH_STEP
 
 STORED = "xegpu.stored"
 """Indices of the arrays that are written."""
@@ -42,10 +48,56 @@ and columns."""
 class RecordArgumentsPass(Pass):
     def rewrite(self, op: builtin.ModuleOp) -> None:
         for kernel in operations_in(op, gpu.FuncOp):
+            _open_strides(kernel)
             types = kernel.function_type.inputs.data
             op.attributes[STORED] = _dense(stored_arguments(kernel))
             op.attributes[ARGUMENTS] = builtin.ArrayAttr(map(_described, types))
             return
+
+
+def _open_strides(kernel: gpu.FuncOp) -> None:
+    """Let a launch say how far rows of an array are apart that no message can move."""
+    block = kernel.body.block
+    for given in block.args:
+        uses = [use.operation for use in given.uses]
+        old = given.type
+        if not (is_memref(old) and _has_odd_rows(old) and all(map(_asks_type, uses))):
+            continue
+        is_open = [stride != 1 for stride in strides_of(old) or []]
+        steps = [None if each else 1 for each in is_open]
+        shape, layout = old.get_shape(), builtin.StridedLayoutAttr(steps)
+        new = builtin.MemRefType(old.element_type, shape, layout, old.memory_space)
+        array = Rewriter.replace_value_with_new_type(given, new)
+        metadata = memref.ExtractStridedMetadataOp(array)
+        metadata.location = kernel.location
+        Rewriter.insert_op(metadata, InsertPoint.at_start(block))
+        found = [n if each else 1 for each, n in zip(is_open, metadata.strides)]
+        for op in cast("list[xetile.InitTileOp]", uses):
+            tile = xetile.InitTileOp(
+                array, op.mixed_offsets, op.result.type, shape, found
+            )
+            tile.attributes.update(op.attributes)
+            tile.location = op.location
+            Rewriter.replace_op(op, tile)
+    types = [each.type for each in block.args]
+    kernel.properties["function_type"] = builtin.FunctionType.from_lists(types, [])
+
+
+def _asks_type(op: Operation) -> bool:
+    """Whether it takes the strides of its array from the type."""
+    if not isinstance(op, xetile.InitTileOp) or op.indices is not None:
+        return False
+    return not op.mixed_strides
+
+
+def _has_odd_rows(type_: builtin.MemRefType[Attribute]) -> bool:
+    """Whether its type says strides by which messages cannot count."""
+    if not has_static_layout(type_) or memory_space_of(type_):
+        return False
+    strides, size = strides_of(type_) or [], byte_width(type_.element_type)
+    return 1 in strides and any(
+        step not in (None, 1) and step * size % PITCH_STEP for step in strides
+    )
 
 
 _Table = builtin.ArrayAttr[builtin.ArrayAttr[Attribute]]

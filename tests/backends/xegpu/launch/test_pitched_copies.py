@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from launched import scale
 
-from xetl import xetile
+from xetl import load_mlir, xetile
 from xetl.settings import config
 from xetl.xetile import cdiv, constexpr, f32
 from xetl_xegpu.launch import devices, failures, staging
@@ -244,3 +244,39 @@ def test_without_room_for_a_copy(capsys: Any, monkeypatch: pytest.MonkeyPatch) -
     scale[2, 3](source, y)
     np.testing.assert_array_equal(y.read(), x * 2)
     assert LANES in capsys.readouterr().err
+
+
+_TEXT = """
+gpu.module @m {
+  gpu.func @k(%A: memref<32x101xf16>, %B: memref<101x45xf16>, %C: memref<32x45xf16>)
+      kernel {
+    %zero = arith.constant 0 : index
+    %end = arith.constant 101 : index
+    %step = arith.constant 32 : index
+    %start = arith.constant dense<0.0> : vector<32x48xf32>
+    %sum = scf.for %k = %zero to %end step %step iter_args(%c = %start)
+        -> (vector<32x48xf32>) {
+      %s = xetile.init_tile %A[0, %k] : memref<32x101xf16> -> !xetile.tile<32x32xf16>
+      %t = xetile.init_tile %B[%k, 0] : memref<101x45xf16> -> !xetile.tile<32x48xf16>
+      %a = xetile.load_tile %s : !xetile.tile<32x32xf16> -> vector<32x32xf16>
+      %b = xetile.load_tile %t : !xetile.tile<32x48xf16> -> vector<32x48xf16>
+      %d = xetile.tile_mma %a, %b, %c : vector<32x32xf16>, vector<32x48xf16>,
+        vector<32x48xf32> -> vector<32x48xf32>
+      scf.yield %d : vector<32x48xf32>
+    }
+    %r = arith.truncf %sum : vector<32x48xf32> to vector<32x48xf16>
+    %u = xetile.init_tile %C[0, 0] : memref<32x45xf16> -> !xetile.tile<32x48xf16>
+    xetile.store_tile %r, %u : vector<32x48xf16>, !xetile.tile<32x48xf16>
+    gpu.return
+  }
+}
+"""
+
+
+def test_rows_whose_distance_a_text_says(capsys: Any) -> None:
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-3, 3, s).astype(np.float16) for s in [(32, 101), (101, 45)])
+    c = np.zeros((32, 45), np.float16)
+    load_mlir(_TEXT)["k"][1](a, b, c)
+    np.testing.assert_array_equal(c, a.astype(np.float32) @ b.astype(np.float32))
+    assert LANES not in capsys.readouterr().err

@@ -1,4 +1,4 @@
-// RUN: xetl-opt %s -p record-arguments | filecheck %s
+// RUN: xetl-opt %s -p record-arguments --split-input-file | filecheck %s
 
 // Two of the arrays are written.
 // CHECK:      builtin.module attributes {xegpu.stored = array<i64: 1, 2>
@@ -20,6 +20,24 @@ gpu.module @m {
     %one = memref.load %a[%c0, %c0] : memref<?x8xf32, strided<[?, 1]>>
     memref.store %one, %t[%c0, %c0] : memref<?x?xf32, strided<[1, ?]>>
     memref.store %one, %v[%c0] : memref<?xf32>
+    gpu.return
+  }
+}
+
+
+// -----
+
+// Rows of 2002 bytes no message can move: a launch says how far they are apart.
+// CHECK:      xegpu.arguments = [["array", array<i64>, array<i64: 0>, array<i64: 0, 1>],
+// CHECK-SAME: ["array", array<i64>, array<i64>, array<i64: 0, 1>]]
+// CHECK:      gpu.func @odd(%a: memref<8x1001xf16, strided<[?, 1]>>, %b: memref<8x64xf16>)
+// CHECK:      xetile.init_tile %a[0, 0], [8, 1001], [%{{.*}}, 1]
+gpu.module @m {
+  gpu.func @odd(%a: memref<8x1001xf16>, %b: memref<8x64xf16>) kernel {
+    %s = xetile.init_tile %a[0, 0] : memref<8x1001xf16> -> !xetile.tile<8x16xf16>
+    %v = xetile.load_tile %s : !xetile.tile<8x16xf16> -> vector<8x16xf16>
+    %t = xetile.init_tile %b[0, 0] : memref<8x64xf16> -> !xetile.tile<8x16xf16>
+    xetile.store_tile %v, %t : vector<8x16xf16>, !xetile.tile<8x16xf16>
     gpu.return
   }
 }

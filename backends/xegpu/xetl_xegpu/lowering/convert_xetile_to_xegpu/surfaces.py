@@ -160,8 +160,10 @@ def _may_be(matrix: Matrix, rows: Index, columns: Index, pitch: Index) -> bool:
     height = rows if isinstance(rows, int) else 1
     width = columns * size if isinstance(columns, int) else BASE_ALIGNMENT
     step = known(pitch)
-    gap = step * size if isinstance(step, int) else width + -width % BASE_ALIGNMENT
-    return why_no_blocks(0, width, height, gap) is None
+    if isinstance(step, int):
+        return why_no_blocks(0, width, height, step * size) is None
+    width += -width % BASE_ALIGNMENT  # in a copy, at least
+    return why_no_blocks(0, width, height, width) is None
 
 
 def _is_aligned(c: Converter, array: View, offset: Index, size: int) -> bool:
@@ -248,9 +250,9 @@ def _words(c: Converter, elements: Index, factor: int) -> Index:
     if factor == 1:
         return known(elements)
     elements = known(elements)
-    if isinstance(elements, int):
-        return elements // factor
     # The last word may have zeros behind the row: see `launch.staging`.
+    if isinstance(elements, int):
+        return -(-elements // factor)
     return c.emit.ceil_divided(elements, factor)
 
 

@@ -8,6 +8,7 @@ for one device runs on another.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypedDict
 
@@ -107,22 +108,28 @@ def create_nd_tdesc(lanes: Lanes, op: xegpu.CreateNdTdescOp) -> None:
         step = as_i64(lanes, lanes.times(strides[1], width))
     lanes.matrices[op.result] = Matrix(
         memory.address,
-        _row_bytes(lanes, shape[1], width, has_gaps=step is not None),
+        _row_bytes(lanes, shape[1], strides, width),
         as_i64(lanes, shape[0]),
         as_i64(lanes, lanes.times(strides[0], width)),
         step,
     )
 
 
-def _row_bytes(lanes: Lanes, columns: Index, width: int, *, has_gaps: bool) -> SSAValue:
+def _row_bytes(
+    lanes: Lanes, columns: Index, strides: Sequence[Index], width: int
+) -> SSAValue:
     """The width of a surface, as hardware takes it; lanes take any.
 
     Where that is more than a row has, zeros stand behind it: a launch sees to that.
     """
     size = as_i64(lanes, lanes.times(columns, width))
-    is_known = isinstance(columns, int)
-    if lanes.moves_by_lanes or has_gaps or is_known:
+    if lanes.moves_by_lanes or strides[1] != 1:
         return size
+    if isinstance(columns, int):
+        if isinstance(strides[0], int):
+            return size
+        even = columns * width + -columns * width % limits.WIDTH_STEP
+        return as_i64(lanes, max(even, limits.LEAST_WIDTH))
 
     def number(value: int) -> SSAValue:
         return lanes.insert(arith.ConstantOp(IntegerAttr(value, i32)))
