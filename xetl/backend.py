@@ -264,6 +264,8 @@ class BackendBase(ABC):
     name: str
     targets: Sequence[str]
     """Names of the machines it can make code for; the first is the default."""
+    runs_as: Mapping[str, str] = {}
+    """Other machines, each with the target whose code it runs."""
     package: str = ""
     """Whose modules ``pipeline``, ``doctor`` and ``export`` answer for it, if named."""
     stages: Sequence[str] = ()
@@ -357,9 +359,7 @@ class BackendBase(ABC):
         the function gives. 1 means that not all has been done, and that the call must
         be made anew: an array has another kind, shape or layout, or overlaps one that
         is written, or another argument has another value.
-
-        Returns:
-            None where there can be no such thing.
+        None: there can be no such thing.
         """
         return None
 

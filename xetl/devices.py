@@ -347,6 +347,13 @@ DEVICES: Mapping[str, Device] = {
     "opencl_fp32": replace(_OPENCL, name="opencl_fp32", has_fp64=False),
 }
 
+RUNS_AS: Mapping[str, str] = {
+    **dict.fromkeys(("lnl", "ptl", "nvl"), "bmg"),
+    **dict.fromkeys(("dg2", "mtl", "arl"), "opencl_fp32"),
+}
+"""Other GPUs, as Intel's compiler calls them, by the device whose code they run: Lunar
+Lake and later; Alchemist, Meteor and Arrow Lake."""
+
 
 def find_device(name: str) -> Device:
     """The device called ``name``; a LaunchError if there is none.

@@ -458,6 +458,7 @@ def choose_target(backend: BackendBase, name: object = None) -> str:
     if name is None and (forced is None or len(backend.targets) == 1):
         return backend.variant(backend.default_target())
     wanted = forced if name is None else name
+    wanted = backend.runs_as.get(str(wanted), wanted)
     if wanted in backend.targets:
         return backend.variant(cast("str", wanted))
     listed = ", ".join(f"`{each}`" for each in backend.targets)
@@ -470,7 +471,9 @@ def choose_target(backend: BackendBase, name: object = None) -> str:
 def _of_others(backend: BackendBase, wanted: object) -> str | None:
     """What to do where a target of another backend is called so, or nearly so."""
     owners = {
-        name: each.name for each in other_backends(backend) for name in each.targets
+        name: each.name
+        for each in other_backends(backend)
+        for name in (*each.targets, *each.runs_as)
     }
     owner = owners.get(str(wanted))
     if owner is not None:

@@ -63,7 +63,7 @@ def choose_backend(
         return find_backend(usm.DEVICE_BACKEND)
     usual = find_backend(config.backend or DEFAULT_BACKEND)
     if target is not None:
-        return _first(lambda each: target in each.targets, usual)
+        return _first(lambda each: target in (*each.targets, *each.runs_as), usual)
     return usual if shows is None else _first(shows, usual)
 
 

@@ -18,7 +18,7 @@ from xetl.backend import (
     QueuedExecutable,
     installed,
 )
-from xetl.devices import DEVICES, find_device
+from xetl.devices import DEVICES, RUNS_AS, find_device
 from xetl.errors import LaunchError
 from xetl.findings import TestDevice
 from xetl.language.signature import Signature
@@ -39,6 +39,7 @@ class XegpuBackend(BackendBase):
     name = "xegpu"
     package = "xetl_xegpu"
     targets: Sequence[str] = tuple(DEVICES)
+    runs_as: Mapping[str, str] = RUNS_AS
     stages: Sequence[str] = ("llvm", "spirv", "asm")
     slow_stages: Sequence[str] = ("asm",)
     exports = True

@@ -8,6 +8,10 @@ from tests import example_kernels as family
 from tests.backends.xegpu.offline.compiling import compiled, lanes_of
 from tests.backends.xegpu.offline.hand_made import HAS_OCLOC, REASON
 from tests.example_kernels import Scalar
+from xetl.runtime.executables import choose_target
+from xetl_xegpu.backend import BACKEND
+from xetl_xegpu.emit import module as emission
+from xetl_xegpu.offline.ocloc import need_ocloc, run
 
 pytestmark = pytest.mark.skipif(not HAS_OCLOC, reason=REASON)
 
@@ -57,3 +61,13 @@ def test_nothing_is_called_and_messages_are_those_planned(name, target):
         assert kernel.counts.calls == 0
         assert kernel.found == kernel.planned
         assert kernel.facts.simd == 16
+
+
+@pytest.mark.parametrize(("name", "device"), [("lnl", "lnl-m"), ("ptl", "ptl-h")])
+def test_later_gpus_take_the_code_of_battlemage(name, device, tmp_path):
+    target = choose_target(BACKEND, name)
+    assert target == "bmg"
+    spirv = emission.emit(lanes_of(family.gemm, CASES["gemm"], target), target).spirv
+    (tmp_path / "k.spv").write_bytes(spirv)
+    words = ["compile", "-spirv_input", "-file", "k.spv", "-device", device]
+    assert run([need_ocloc(), *words], tmp_path).returncode == 0
