@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from xetl.codegen.types import I32, I64, Builder, Value
+from xetl.codegen.types import I32, I64, Builder, Value, ll
 from xetl_xegpu.emit.builtins import Builtin, function
 from xetl_xegpu.emit.emitter import GLOBAL, declare
 
@@ -78,6 +78,22 @@ class Body:
             number: of the operation in it, i32.
             values: what it says, i64.
         """
+        name = f"xetl_report_{len(values)}"
+        found = self.builder.module.globals.get(name)
+        if found is None:  # else each function that looks would have a copy
+            types = [I64, I32, *[I64] * len(values)]
+            type_ = ll.FunctionType(ll.VoidType(), types)
+            found = ll.Function(self.builder.module, type_, name)
+            found.calling_convention = "spir_func"
+            found.attributes.add("noinline")
+            found.attributes.add("nounwind")
+            builder = ll.IRBuilder(found.append_basic_block("entry"))
+            replace(self, builder=builder)._write_record(*found.args)
+            builder.ret_void()
+        given = [status, number, *values]
+        self.builder.call(found, given, cconv="spir_func")
+
+    def _write_record(self, status: Value, number: Value, *values: Value) -> None:
         b = self.builder
         words = [b.zext(number, I64), *map(self.group, range(3)), *values]
         log = b.inttoptr(status, GLOBAL)
