@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -44,7 +45,7 @@ def run_module(
     Raises:
         CheckError: a check found something; what was stored before it stays.
     """
-    table = TABLE.extended(extra_ops) if extra_ops else TABLE
+    table = replace(TABLE, meanings={**TABLE.meanings, **(extra_ops or {})})
     guard = Guard(checks)
     if checks:
         table = table.guarded(guard)

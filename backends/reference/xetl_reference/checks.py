@@ -157,9 +157,21 @@ class Guard:
         """The step of ``op`` with its checks."""
         self.named |= op.name == "xegpu.init_nbarrier"
         if op.name in ("memref.alloc", "memref.alloca"):
-            return _allocation(plan, op, step)
+            result = plan.slot(op.results[0])
+
+            def run(frame: Frame) -> None:
+                step(frame)
+                frame[RUN].watch_allocation(op, frame[result])
+
+            return run
         if op.name == "gpu.barrier":
-            return _barrier(step)
+
+            def run(frame: Frame) -> None:
+                step(frame)
+                if frame[PROGRAM].team is not None:
+                    frame[RUN].pass_barrier(frame[SUBGROUP_ID])
+
+            return run
         if self.checks & {UNINIT, RACE}:
             step = self._access(plan, op, step)
         if OOB in self.checks:
@@ -180,25 +192,6 @@ class Guard:
             step(frame)
 
         return run
-
-
-def _allocation(plan: Plan, op: Any, step: Step) -> Step:
-    result = plan.slot(op.results[0])
-
-    def run(frame: Frame) -> None:
-        step(frame)
-        frame[RUN].watch_allocation(op, frame[result])
-
-    return run
-
-
-def _barrier(step: Step) -> Step:
-    def run(frame: Frame) -> None:
-        step(frame)
-        if frame[PROGRAM].team is not None:
-            frame[RUN].pass_barrier(frame[SUBGROUP_ID])
-
-    return run
 
 
 def _lanes(plan: Plan, op: Any, step: Step) -> Step:

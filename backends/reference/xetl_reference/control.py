@@ -112,7 +112,13 @@ def _parallel(plan: Plan, op: Any) -> Step:
     ]
     counters = plan.slots(block.args)
     enter = move(plan.slots(op.init_vals), plan.slots(op.results))
-    steps = [*plan.steps(block), *_reduce(plan, op)]
+    # What the end of one iteration adds to the loop's results.
+    last = op.body.block.last_op
+    made: list[Step] = []
+    for value, region, result in zip(last.operands, last.regions, op.results):
+        made.append(move(plan.slots([result, value]), plan.slots(region.block.args)))
+        made.append(_branch(plan, region, [plan.slot(result)]))
+    steps = [*plan.steps(block), *made]
 
     def nest(frame: Frame, ranges: list[range]) -> None:
         if not ranges:
@@ -130,16 +136,6 @@ def _parallel(plan: Plan, op: Any) -> Step:
         nest(frame, [range(*bound) for bound in values])
 
     return run
-
-
-def _reduce(plan: Plan, op: Any) -> list[Step]:
-    """What the end of one iteration adds to the loop's results."""
-    last = op.body.block.last_op
-    made: list[Step] = []
-    for value, region, result in zip(last.operands, last.regions, op.results):
-        made.append(move(plan.slots([result, value]), plan.slots(region.block.args)))
-        made.append(_branch(plan, region, [plan.slot(result)]))
-    return made
 
 
 # Scans ------------------------------------------------------------------------------

@@ -63,10 +63,6 @@ def elementwise(function: Function) -> Meaning:
     return lambda op: on_arrays(op, in_f32(function, dtype_of(op.results[0].type)))
 
 
-def _unordered(a: Any, b: Any) -> Any:
-    return (a != a) | (b != b)
-
-
 _PREDICATES: dict[str, Binary] = {
     "oeq": operator.eq,
     "ogt": operator.gt,
@@ -81,7 +77,7 @@ _PREDICATES: dict[str, Binary] = {
     "ult": lambda a, b: ~(a >= b),
     "ule": lambda a, b: ~(a > b),
     "une": operator.ne,
-    "uno": _unordered,
+    "uno": lambda a, b: (a != a) | (b != b),
     "false": lambda a, b: (a != a) & (a == a),
     "true": lambda a, b: (a != a) | (a == a),
 }
@@ -165,7 +161,17 @@ def in_f64(function: Function, dtype: DType) -> Function:
 def fused_multiply_add(a: Array, b: Array, c: Array) -> Array:
     """``a * b + c`` with one rounding, for f32 and narrower; nearly so for f64."""
     if a.dtype == F64:
-        return _fma_f64(a, b, c)
+        # The product's rounding error is added last: wrong by an ulp at the very most.
+        product = a * b
+        # What ``a * b`` lost. Source: Dekker, with Veltkamp's splitting.
+        splitter = 134217729.0
+        ah = splitter * a - (splitter * a - a)
+        bh = splitter * b - (splitter * b - b)
+        al, bl = a - ah, b - bh
+        lost = al * bl - (((product - ah * bh) - al * bh) - ah * bl)
+        total = product + c
+        correction = _sum_error(product, c, total) + lost
+        return np.where(np.isfinite(correction), total + correction, total)
     product = a.astype(F64) * b.astype(F64)  # exact: 48 bits at most
     total = product + c.astype(F64)
     error = _sum_error(product, c.astype(F64), total)
@@ -180,28 +186,6 @@ def _sum_error(a: Array, b: Array, total: Array) -> Array:
     """What ``a + b`` lost when it was rounded to ``total``.  Source: Knuth, TwoSum."""
     part = total - a
     return (a - (total - part)) + (b - part)
-
-
-def _fma_f64(a: Array, b: Array, c: Array) -> Array:
-    """The product's rounding error is added last: wrong by an ulp at the very most."""
-    product = a * b
-    lost = _product_error(a, b, product)
-    total = product + c
-    correction = _sum_error(product, c, total) + lost
-    return np.where(np.isfinite(correction), total + correction, total)
-
-
-def _product_error(a: Array, b: Array, product: Array) -> Array:
-    """What ``a * b`` lost.  Source: Dekker, with Veltkamp's splitting."""
-    splitter = 134217729.0
-    ah = splitter * a - (splitter * a - a)
-    bh = splitter * b - (splitter * b - b)
-    al, bl = a - ah, b - bh
-    return al * bl - (((product - ah * bh) - al * bh) - ah * bl)
-
-
-_erf = np.vectorize(math.erf, otypes=[np.float64])
-_erfc = np.vectorize(math.erfc, otypes=[np.float64])
 
 
 def _round_away(x: Array) -> Array:
@@ -226,8 +210,8 @@ _FUNCTIONS: dict[str, Function] = {
     **{name: getattr(np, name) for name in _AS_NUMPY},
     **{f"a{name}": getattr(np, f"arc{name}") for name in _INVERSE},
     "absf": np.abs,
-    "erf": _erf,
-    "erfc": _erfc,
+    "erf": np.vectorize(math.erf, otypes=[np.float64]),
+    "erfc": np.vectorize(math.erfc, otypes=[np.float64]),
     "powf": np.power,
     "round": _round_away,
     "roundeven": np.rint,

@@ -59,11 +59,8 @@ def _shift(function: Any) -> Function:
     return run
 
 
-def _as_unsigned(function: Function) -> Function:
-    def run(a: Array, b: Array) -> Array:
-        return signed(function(unsigned(a), unsigned(b)))
-
-    return run
+def _as_unsigned(function: Function) -> Binary:
+    return lambda a, b: signed(function(unsigned(a), unsigned(b)))
 
 
 ON_ARRAYS: dict[str, Function] = {
@@ -112,19 +109,7 @@ def _div(a: int, b: int) -> int:
     return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
 
 
-def _rem(a: int, b: int) -> int:
-    return a - _div(a, b) * b if b else 0
-
-
-def _floordiv(a: int, b: int) -> int:
-    return a // b if b else 0
-
-
-def _ceildiv(a: int, b: int) -> int:
-    return -(-a // b) if b else 0
-
-
-_ON_INTS: dict[str, Any] = {
+_ON_INTS: dict[str, Binary] = {
     "addi": operator.add,
     "subi": operator.sub,
     "muli": operator.mul,
@@ -134,9 +119,9 @@ _ON_INTS: dict[str, Any] = {
     "maxsi": max,
     "minsi": min,
     "divsi": _div,
-    "remsi": _rem,
-    "floordivsi": _floordiv,
-    "ceildivsi": _ceildiv,
+    "remsi": lambda a, b: a - _div(a, b) * b if b else 0,
+    "floordivsi": lambda a, b: a // b if b else 0,
+    "ceildivsi": lambda a, b: -(-a // b) if b else 0,
 }
 
 

@@ -74,10 +74,7 @@ class Program:
 
 
 def _position(first: int) -> Builder:
-    def build(plan: Plan, op: Any) -> None:
-        plan.alias(op.result, first + op.axis)
-
-    return build
+    return lambda plan, op: plan.alias(op.result, first + op.axis)
 
 
 def _number(slot: int) -> Builder:
@@ -150,8 +147,8 @@ class Rounds:
         return self._arrivals[barrier.number] >= (number + 1) * barrier.participants
 
 
-def _allocated(op: Any) -> int:
-    """How many named barriers the function of ``op`` has asked for."""
+def _init(plan: Plan, op: Any) -> Any:
+    # How many named barriers the function of ``op`` has asked for.
     function = op
     while function.parent_op() is not None and not function.name.endswith(".func"):
         function = function.parent_op()
@@ -160,11 +157,7 @@ def _allocated(op: Any) -> int:
         for each in function.walk()
         if each.name == "xegpu.alloc_nbarrier"
     ]
-    return min(max(asked, default=MOST), MOST)
-
-
-def _init(plan: Plan, op: Any) -> Any:
-    limit, result = _allocated(op), plan.slot(op.result)
+    limit, result = min(max(asked, default=MOST), MOST), plan.slot(op.result)
     number, count = plan.slots(op.operands)
 
     def run(frame: Frame) -> None:

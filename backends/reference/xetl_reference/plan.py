@@ -46,10 +46,6 @@ class Table:
     builders: Mapping[str, Builder]
     guard: Guard | None = None
 
-    def extended(self, more: Mapping[str, Meaning]) -> Table:
-        """The same with more operations, or others of the same name."""
-        return replace(self, meanings={**self.meanings, **more})
-
     def guarded(self, guard: Guard) -> Table:
         """The same with checks."""
         return replace(self, guard=guard)

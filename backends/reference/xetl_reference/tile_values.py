@@ -62,7 +62,18 @@ def product(
 ) -> Function:
     """The function ``a @ b + c``, rounded once to f32 and to the result's type."""
     if result.kind == "i":
-        return _integer_product(result, a_unsigned, b_unsigned)
+        # Wrapping; products of 8 bits are exact in f64, which is fast.
+        def run(a: Array, b: Array, c: Array | None = None) -> Array:
+            left = unsigned(a) if a_unsigned else a
+            right = unsigned(b) if b_unsigned else b
+            if a.dtype.itemsize == 1:
+                total = _product_f64(left, right).astype(np.int64)
+            else:
+                total = left.astype(np.int64) @ right.astype(np.int64)
+            total = total.astype(result)
+            return total if c is None else total + c
+
+        return run
     multiply = _PRECISIONS.get(precision or "ieee", _product_f64)
 
     def run(a: Array, b: Array, c: Array | None = None) -> Array:
@@ -77,22 +88,6 @@ def product(
 def _round(total: Array, dtype: DType) -> Array:
     accumulated = total.astype(F32)
     return accumulated.astype(dtype) if is_narrow(dtype) else accumulated
-
-
-def _integer_product(result: DType, a_unsigned: bool, b_unsigned: bool) -> Function:
-    """Wrapping; products of 8 bits are exact in f64, which is fast."""
-
-    def run(a: Array, b: Array, c: Array | None = None) -> Array:
-        left = unsigned(a) if a_unsigned else a
-        right = unsigned(b) if b_unsigned else b
-        if a.dtype.itemsize == 1:
-            total = _product_f64(left, right).astype(np.int64)
-        else:
-            total = left.astype(np.int64) @ right.astype(np.int64)
-        total = total.astype(result)
-        return total if c is None else total + c
-
-    return run
 
 
 def _tile_mma(op: Any) -> Function:

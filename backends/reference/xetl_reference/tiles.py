@@ -10,26 +10,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from xetl_reference import values
 from xetl_reference.memory import AddressMemory, Memory, View, readers, window_readers
-from xetl_reference.values import (
-    Array,
-    Binary,
-    DType,
-    Function,
-    Meaning,
-    always,
-    dtype_of,
-    nothing,
-    padding_value,
-    shape_of,
-)
 
 
 class Tile(NamedTuple):
     """A block of a matrix, at ``row`` and ``column``; it may lie outside of it."""
 
     memory: Memory
-    dtype: DType
+    dtype: values.DType
     base: int
     sizes: tuple[int, int]
     strides: tuple[int, int]
@@ -40,7 +29,9 @@ class Tile(NamedTuple):
         """The same, further down and to the right."""
         return self._replace(row=self.row + rows, column=self.column + columns)
 
-    def inside(self, rows: int, columns: int) -> tuple[Array, tuple[slice, slice]]:
+    def inside(
+        self, rows: int, columns: int
+    ) -> tuple[values.Array, tuple[slice, slice]]:
         """Of ``rows`` x ``columns``: the elements in the matrix, and where they are."""
         offset, shape, where = self.clipped(rows, columns)
         if 0 in shape:
@@ -58,7 +49,7 @@ class Tile(NamedTuple):
         where = slice(top, bottom), slice(left, right)
         return offset, (bottom - top, right - left), where
 
-    def load(self, rows: int, columns: int, padding: Any = 0) -> Array:
+    def load(self, rows: int, columns: int, padding: Any = 0) -> values.Array:
         """The elements, ``padding`` where there are none."""
         window, where = self.inside(rows, columns)
         if window.shape == (rows, columns):
@@ -68,7 +59,7 @@ class Tile(NamedTuple):
             result[where] = window
         return result
 
-    def store(self, value: Array) -> None:
+    def store(self, value: values.Array) -> None:
         """Write what lies inside."""
         window, where = self.inside(*value.shape)
         if window.size:
@@ -85,13 +76,15 @@ class ScatteredTile(NamedTuple):
     """Elements at offsets of their own from a base of ``size`` elements."""
 
     view: View
-    indices: Array
+    indices: values.Array
 
-    def moved(self, distance: Array) -> ScatteredTile:
+    def moved(self, distance: values.Array) -> ScatteredTile:
         """The same with each offset moved by its own distance."""
         return ScatteredTile(self.view, self.indices + distance)
 
-    def places(self, mask: Array) -> tuple[Array, Array, Array]:
+    def places(
+        self, mask: values.Array
+    ) -> tuple[values.Array, values.Array, values.Array]:
         """Memory, where in it the elements are, and which elements: no others exist.
 
         An index outside the base is masked off.
@@ -108,13 +101,13 @@ class ScatteredTile(NamedTuple):
         window = view.memory.window(view.dtype, offset, shape, (stride,))
         return window, chosen - first, mask
 
-    def offsets(self, mask: Array) -> Array:
+    def offsets(self, mask: values.Array) -> values.Array:
         """The offsets of the elements, from the memory's origin."""
         low, high, stride = self.bounds()
         mask = mask & (self.indices >= low) & (self.indices < high)
         return self.view.offset + self.indices[mask].astype(np.int64) * stride
 
-    def outside(self, mask: Array) -> Array:
+    def outside(self, mask: values.Array) -> values.Array:
         """Which elements of a mask have an index outside the base."""
         low, high, _ = self.bounds()
         return mask & ((self.indices < low) | (self.indices >= high))
@@ -132,17 +125,27 @@ class ScatteredTile(NamedTuple):
 # The operations ---------------------------------------------------------------------
 
 
-def source_view(source: Any, dtype: DType) -> View:
+def source_view(source: Any, dtype: values.DType) -> View:
     """The base of a tile; an address has no sizes of its own."""
     if isinstance(source, View):
         return source
     return View(AddressMemory(source), dtype, 0, (), ())
 
 
-def _init_tile(op: Any) -> Function:
-    dtype = dtype_of(op.result.type)
+def _init_tile(op: Any) -> values.Function:
+    dtype = values.dtype_of(op.result.type)
     if op.indices is not None:
-        return _init_scattered(op, dtype)
+        sizes, strides = readers(op.static_sizes, op.static_strides)
+
+        def scattered(source: Any, *rest: Any) -> ScatteredTile:
+            *operands, indices = rest
+            view = source_view(source, dtype)
+            extents = sizes(operands) or view.sizes
+            steps = strides(operands) or view.strides
+            base = View(view.memory, dtype, view.offset, extents, steps)
+            return ScatteredTile(base, indices)
+
+        return scattered
     offsets, sizes, strides = window_readers(op)
 
     def run(source: Any, *operands: int) -> Tile:
@@ -162,21 +165,7 @@ def _init_tile(op: Any) -> Function:
     return run
 
 
-def _init_scattered(op: Any, dtype: DType) -> Function:
-    sizes, strides = readers(op.static_sizes, op.static_strides)
-
-    def run(source: Any, *rest: Any) -> ScatteredTile:
-        *operands, indices = rest
-        view = source_view(source, dtype)
-        extents = sizes(operands) or view.sizes
-        steps = strides(operands) or view.strides
-        base = View(view.memory, dtype, view.offset, extents, steps)
-        return ScatteredTile(base, indices)
-
-    return run
-
-
-def _update(op: Any) -> Function:
+def _update(op: Any) -> values.Function:
     if op.indices is not None:
         return ScatteredTile.moved
     (offsets,) = readers(op.static_offsets)
@@ -187,14 +176,14 @@ def _update(op: Any) -> Function:
     return run
 
 
-def _load_tile(op: Any) -> Function:
+def _load_tile(op: Any) -> values.Function:
     type_ = op.tile.type
     rows, columns = type_.shape
-    padding = padding_value(op.padding, dtype_of(type_))
-    shape, count = shape_of(type_.vector_type()), type_.array_length
+    padding = values.padding_value(op.padding, values.dtype_of(type_))
+    shape, count = values.shape_of(type_.vector_type()), type_.array_length
     turns = op.permutation is not None
 
-    def load(tile: Tile) -> Array:
+    def load(tile: Tile) -> values.Array:
         found = tile.load(rows, columns, padding)
         if turns:
             return found.T
@@ -203,24 +192,24 @@ def _load_tile(op: Any) -> Function:
     if count == 1 or turns:
         return load
 
-    def several(tile: Tile) -> tuple[Array, ...]:
+    def several(tile: Tile) -> tuple[values.Array, ...]:
         return tuple(load(tile.moved(0, i * columns)) for i in range(count))
 
     return several
 
 
-def _store_tile(op: Any) -> Binary:
-    if len(shape_of(op.value.type)) == 2:
+def _store_tile(op: Any) -> values.Binary:
+    if len(values.shape_of(op.value.type)) == 2:
         return lambda value, tile: tile.store(value)
     return lambda value, tile: tile.store(unpack(value))
 
 
-def _load_gather(op: Any) -> Function:
+def _load_gather(op: Any) -> values.Function:
     type_ = op.tile.type
-    dtype = dtype_of(type_)
-    padding = padding_value(op.padding, dtype)
+    dtype = values.dtype_of(type_)
+    padding = values.padding_value(op.padding, dtype)
 
-    def run(tile: ScatteredTile, mask: Array) -> Array:
+    def run(tile: ScatteredTile, mask: values.Array) -> values.Array:
         window, at, chosen = tile.places(mask)
         result = np.full(mask.shape, padding, dtype)
         if at.size:
@@ -230,7 +219,9 @@ def _load_gather(op: Any) -> Function:
     return run
 
 
-def _store_scatter(value: Array, mask: Array, tile: ScatteredTile) -> None:
+def _store_scatter(
+    value: values.Array, mask: values.Array, tile: ScatteredTile
+) -> None:
     window, at, chosen = tile.places(mask)
     if at.size:
         window[at] = value[chosen]
@@ -239,26 +230,26 @@ def _store_scatter(value: Array, mask: Array, tile: ScatteredTile) -> None:
 # Blocked values ---------------------------------------------------------------------
 
 
-def pack(value: Array, shape: Sequence[int]) -> Array:
+def pack(value: values.Array, shape: Sequence[int]) -> values.Array:
     """(h, w) to (h/b0, w/b1, b0, b1): P[a,b,c,d] = V[a*b0 + c, b*b1 + d]."""
     rows, columns, block_rows, block_columns = shape
     parts = value.reshape(rows, block_rows, columns, block_columns)
     return parts.transpose(0, 2, 1, 3)
 
 
-def unpack(value: Array) -> Array:
+def unpack(value: values.Array) -> values.Array:
     """(h/b0, w/b1, b0, b1) to (h, w)."""
     rows, columns, block_rows, block_columns = value.shape
     whole = value.transpose(0, 2, 1, 3)
     return whole.reshape(rows * block_rows, columns * block_columns)
 
 
-MEANINGS: dict[str, Meaning] = {
+MEANINGS: dict[str, values.Meaning] = {
     "xetile.init_tile": _init_tile,
     "xetile.update_tile_offset": _update,
     "xetile.load_tile": _load_tile,
     "xetile.store_tile": _store_tile,
-    "xetile.prefetch_tile": nothing,
+    "xetile.prefetch_tile": values.nothing,
     "xetile.load_gather": _load_gather,
-    "xetile.store_scatter": always(_store_scatter),
+    "xetile.store_scatter": values.always(_store_scatter),
 }

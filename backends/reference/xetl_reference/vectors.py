@@ -268,17 +268,12 @@ def _scatter(base: View, indices: Any, places: Array, mask: Array, value: Any) -
         window[at] = value[mask]
 
 
-def _lanes(mask: Array) -> Array:
-    """The distance of each element from the first, along the last dimension."""
-    if mask.ndim != 1:
-        raise InternalError("masked accesses are of vectors of rank 1")
-    return np.arange(len(mask))
-
-
 def _masked(access: Function) -> Meaning:
     def run(base: View, *rest: Any) -> Any:
         *indices, mask, value = rest
-        return access(base, indices, _lanes(mask), mask, value)
+        if mask.ndim != 1:
+            raise InternalError("masked accesses are of vectors of rank 1")
+        return access(base, indices, np.arange(len(mask)), mask, value)
 
     return always(run)
 
