@@ -45,7 +45,11 @@ from xetl_xegpu.lowering.convert_xetile_to_xegpu import (
     vector_parts,
     views,
 )
-from xetl_xegpu.lowering.convert_xetile_to_xegpu.conversion import Converter, Rule
+from xetl_xegpu.lowering.convert_xetile_to_xegpu.conversion import (
+    Converter,
+    Rule,
+    nothing,
+)
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import LANES
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.kept_memory import kept_memory
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.plan import Plan
@@ -84,10 +88,8 @@ def _global_id(c: Converter, op: gpu.GlobalIdOp) -> Index:
 # Debugging --------------------------------------------------------------------------
 
 
-def _arguments(
-    c: Converter, op: PrintOp | AssertOp
-) -> tuple[list[SSAValue], list[tuple[int, ...] | None]]:
-    """Scalars and fragments, and the shape of each value."""
+def _record(c: Converter, op: PrintOp | AssertOp) -> None:
+    # Scalars and fragments, and the shape of each value that was a vector.
     values: list[SSAValue] = []
     shapes: list[tuple[int, ...] | None] = []
     for argument in op.arguments:
@@ -100,11 +102,6 @@ def _arguments(
         grid = pieces.grid
         flat = len(pieces.shape) == 1
         shapes.append(pieces.shape if flat else (grid.rows, grid.columns))
-    return values, shapes
-
-
-def _record(c: Converter, op: PrintOp | AssertOp) -> None:
-    values, shapes = _arguments(c, op)
     make = partial(
         xegpu.PrintOp if isinstance(op, PrintOp) else xegpu.AssertOp,
         template=op.template,
@@ -137,7 +134,7 @@ _RULES: dict[type[Operation], Rule] = {
     gpu.BarrierOp: Converter.keep,
     PrintOp: _record,
     AssertOp: _record,
-    hints.CompileHintOp: control.nothing,
+    hints.CompileHintOp: nothing,  # for another compiler
     xegpu.FenceOp: Converter.keep,
 }
 

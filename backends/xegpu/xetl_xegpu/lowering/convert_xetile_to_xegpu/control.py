@@ -20,6 +20,7 @@ from xetl.dialects.base import (
     is_memref,
     is_vector,
     memref_type,
+    shape_of,
     vector_type,
 )
 from xetl.dialects.memref_layout import memory_space_of
@@ -233,7 +234,7 @@ def _scattered(c: conversion.Converter, value: SSAValue, op: Operation) -> Carri
     indices = fragment_types(vector_of(_INDEX, *shape))
     origins = list(tile_origins(value))
     root = _shared_root(c, value, op) if type_.memory_space == views.SHARED else None
-    bounded = all(each.mixed_sizes or _rank(each) for each in origins)
+    bounded = all(each.mixed_sizes or shape_of(each.source.type) for each in origins)
 
     def flat(found: SSAValue) -> list[SSAValue]:
         tile = c.scattered(found)
@@ -249,11 +250,6 @@ def _scattered(c: conversion.Converter, value: SSAValue, op: Operation) -> Carri
 
     head = [i64 if root is None else _INDEX, _INDEX, _INDEX]
     return _carried(c, [*head, *indices], flat, whole)
-
-
-def _rank(op: InitTileOp) -> int:
-    type_ = op.source.type
-    return len(type_.get_shape()) if is_memref(type_) else 0
 
 
 def _memref(c: conversion.Converter, value: SSAValue, op: Operation) -> Carried:
@@ -275,14 +271,10 @@ def _memref(c: conversion.Converter, value: SSAValue, op: Operation) -> Carried:
     return _carried(c, [i64, *[_INDEX] * (2 * rank)], flat, whole)
 
 
-def nothing(c: conversion.Converter, op: Operation) -> None:
-    """A hint for another compiler, or an end that `xetl.ir.conversion` adds."""
-
-
 RULES: dict[type[Operation], conversion.Rule] = {
     scf.ForOp: convert_for,
     scf.WhileOp: convert_while,
     scf.IfOp: convert_if,
-    scf.YieldOp: nothing,
-    scf.ConditionOp: nothing,
+    scf.YieldOp: conversion.nothing,  # `xetl.ir.conversion` adds the ends
+    scf.ConditionOp: conversion.nothing,
 }

@@ -89,10 +89,7 @@ class Emitter(Builder):
             self._scopes.pop()
 
     def shared(
-        self,
-        key: Hashable,
-        operands: Sequence[SSAValue],
-        make: Callable[[], Operation],
+        self, key: Hashable, operands: Sequence[SSAValue], make: Callable[[], Operation]
     ) -> SSAValue:
         """What a pure operation gives, made once and as far out as may be.
 
@@ -191,6 +188,10 @@ _SPECULATABLE = (
 
 Rule: TypeAlias = Callable[["Converter", Any], object]
 """Replaces an operation, by what it adds and what it gives to `Converter.set`."""
+
+
+def nothing(c: Converter, op: Operation) -> None:
+    """The rule of what goes."""
 
 
 def is_replaced(value: SSAValue) -> bool:

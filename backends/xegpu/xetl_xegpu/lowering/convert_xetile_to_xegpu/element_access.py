@@ -214,24 +214,18 @@ def _nest(
     with c.emit.inside(body):
         here = [*at, body.args[0]]
         if last:
-            _copy_line(c, source, target, here, sizes[dim])
+            tiles: list[Tile] = []
+            for view in (source, target):
+                start = element_start(c, view, here[:-1])
+                stride = view.strides[-1] if view.strides else 1
+                matrix = Matrix(start, view.element, (1, sizes[dim]), (0, stride))
+                tiles.append(Tile(matrix, 0, here[-1]))
+            value = load_line(c, line_access(c, tiles[0], _LINE, exact=True))
+            store_line(c, line_access(c, tiles[1], _LINE, exact=True), value)
         else:
             _nest(c, source, target, here, dim + 1)
         c.emit.add(scf.YieldOp())
     c.emit.add(scf.ForOp(low, high, step, [], Region(body)))
-
-
-def _copy_line(
-    c: Converter, source: View, target: View, at: Sequence[SSAValue], size: Index
-) -> None:
-    tiles: list[Tile] = []
-    for view in (source, target):
-        start = element_start(c, view, at[:-1])
-        stride = view.strides[-1] if view.strides else 1
-        matrix = Matrix(start, view.element, (1, size), (0, stride))
-        tiles.append(Tile(matrix, 0, at[-1]))
-    value = load_line(c, line_access(c, tiles[0], _LINE, exact=True))
-    store_line(c, line_access(c, tiles[1], _LINE, exact=True), value)
 
 
 RULES: dict[type[Operation], Rule] = {

@@ -87,14 +87,9 @@ def _constant(c: Converter, op: arith.ConstantOp) -> None:
         c.set_fragments(op.result, c.splat(number, type_))
         return
     assert base.is_dense(op.value)
-    c.set_fragments(op.result, _table(c, op.value, op))
-
-
-def _table(c: Converter, value: base.Dense, op: arith.ConstantOp) -> list[SSAValue]:
-    """Fragments of different numbers: built of scalars."""
-    type_ = base.vector_type(op.result)
-    numbers = np.array([*value.get_values()], object).reshape(type_.get_shape())
-    return from_numbers(c, as_matrix(numbers).tolist(), type_.element_type)
+    numbers = np.array([*op.value.get_values()], object).reshape(type_.get_shape())
+    rows = as_matrix(numbers).tolist()
+    c.set_fragments(op.result, from_numbers(c, rows, type_.element_type))
 
 
 def from_numbers(

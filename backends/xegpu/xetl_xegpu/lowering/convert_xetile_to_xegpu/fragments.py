@@ -163,10 +163,6 @@ def vector_of(element: Attribute, *shape: int) -> Vector:
     return VectorType(f32 if isinstance(element, FloatTF32Type) else element, shape)
 
 
-def _no_lines() -> dict[tuple[int, int], SSAValue]:
-    return {}
-
-
 @dataclass(slots=True, eq=False)
 class Fragments:
     """The fragments of a vector.
@@ -179,7 +175,9 @@ class Fragments:
     shape: tuple[int, ...]
     element: Attribute
     parts: Sequence[SSAValue]
-    lines: dict[tuple[int, int], SSAValue] = field(default_factory=_no_lines)
+    lines: dict[tuple[int, int], SSAValue] = field(
+        default_factory=dict[tuple[int, int], SSAValue]
+    )
 
     @property
     def grid(self) -> Grid:

@@ -20,21 +20,18 @@ import numpy as np
 from xdsl.ir import Operation, SSAValue
 
 from xetl.analysis.memory import is_pure, may_alias, roots_of
+from xetl.dialects import xetile
 from xetl.dialects.base import memref_type, operations_in, shape_of, vector_type
 from xetl.dialects.kernel_attributes import subgroups_along_axes
 from xetl.dialects.literals import splat_value
 from xetl.dialects.memref_layout import row_major, strides_of
 from xetl.dialects.upstream import arith, gpu, memref, scf, vector
 from xetl.dialects.upstream.elementwise import bit_width
-from xetl.dialects.xetile import (
-    InitTileOp,
-    LoadGatherOp,
-    LoadTileOp,
-    PrefetchTileOp,
-    StoreTileOp,
-    TileBroadcastOp,
+from xetl_xegpu.lowering.convert_xetile_to_xegpu.conversion import (
+    Converter,
+    Rule,
+    nothing,
 )
-from xetl_xegpu.lowering.convert_xetile_to_xegpu.conversion import Converter, Rule
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import (
     as_matrix,
     as_vector,
@@ -58,28 +55,24 @@ def kept_memory(kernel: gpu.FuncOp) -> Kept:
     for each in allocations:
         kept |= _rules_of(each)
     if kept and all(each in kept for each in allocations) and _is_apart(kernel, kept):
-        kept |= dict.fromkeys(operations_in(kernel, gpu.BarrierOp), _nothing)
+        kept |= dict.fromkeys(operations_in(kernel, gpu.BarrierOp), nothing)
     return kept
-
-
-def _nothing(c: Converter, op: Operation) -> None:
-    """The operation goes."""
 
 
 def _is_apart(kernel: gpu.FuncOp, kept: Kept) -> bool:
     """Whether no lane may read what another one writes to other memory."""
     others = [each for each in operations_in(kernel, Operation) if each not in kept]
     kinds = {type(each) for each in others if not (each.regions or is_pure(each))}
-    if not kinds <= {LoadTileOp, StoreTileOp, *_WITHOUT_EFFECTS}:
+    if not kinds <= {xetile.LoadTileOp, xetile.StoreTileOp, *_WITHOUT_EFFECTS}:
         return False
     read, written = (
         {root for op in others if isinstance(op, kind) for root in roots_of(op.tile)}
-        for kind in (LoadTileOp, StoreTileOp)
+        for kind in (xetile.LoadTileOp, xetile.StoreTileOp)
     )
     return not any(may_alias(*pair) for pair in product(read, written))
 
 
-_WITHOUT_EFFECTS = {PrefetchTileOp, gpu.BarrierOp, gpu.ReturnOp, scf.YieldOp}
+_WITHOUT_EFFECTS = {xetile.PrefetchTileOp, gpu.BarrierOp, gpu.ReturnOp, scf.YieldOp}
 
 
 def _rules_of(memory: memref.AllocOp) -> Kept:
@@ -90,7 +83,7 @@ def _rules_of(memory: memref.AllocOp) -> Kept:
     uses = _uses(memory.result)
     if uses is None or not is_plain or not 0 < prod(shape) * bits <= 8 * _MOST_BYTES:
         return {}
-    kept: Kept = dict.fromkeys((memory, *uses), _nothing)
+    kept: Kept = dict.fromkeys((memory, *uses), nothing)
     accesses = [op for op in uses if isinstance(op, _ACCESSES)]
     block = accesses[0].parent if accesses else None
     if block is None or any(op.parent is not block for op in accesses):
@@ -103,7 +96,7 @@ def _rules_of(memory: memref.AllocOp) -> Kept:
         places = _places(op, shape)
         if places is None:
             return {}
-        if isinstance(op, StoreTileOp):
+        if isinstance(op, xetile.StoreTileOp):
             stored.append(op.value)
             content.flat[places] = count + np.arange(places.size).reshape(places.shape)
             count += places.size
@@ -115,7 +108,7 @@ def _rules_of(memory: memref.AllocOp) -> Kept:
     return kept
 
 
-_ACCESSES = (StoreTileOp, LoadTileOp, LoadGatherOp)
+_ACCESSES = (xetile.StoreTileOp, xetile.LoadTileOp, xetile.LoadGatherOp)
 
 
 def _uses(memory: SSAValue) -> list[Operation] | None:
@@ -123,7 +116,7 @@ def _uses(memory: SSAValue) -> list[Operation] | None:
     found: list[Operation] = []
     for op in (use.operation for use in memory.uses):
         found.append(op)
-        if isinstance(op, InitTileOp | memref.ReinterpretCastOp):
+        if isinstance(op, xetile.InitTileOp | memref.ReinterpretCastOp):
             behind = _uses(op.result)
             if behind is None:
                 return None
@@ -139,7 +132,7 @@ def _places(op: Any, shape: Sequence[int]) -> Numbers | None:
     None: they are not known, or some of a tile lie outside.
     """
     tile = op.tile.owner
-    if not isinstance(tile, InitTileOp):
+    if not isinstance(tile, xetile.InitTileOp):
         return None
     base = tile.source.owner
     if isinstance(base, memref.ReinterpretCastOp):
@@ -148,7 +141,7 @@ def _places(op: Any, shape: Sequence[int]) -> Numbers | None:
         shape = (prod(shape),)
         if base.mixed_sizes != shape:
             return None
-    if isinstance(op, LoadGatherOp):
+    if isinstance(op, xetile.LoadGatherOp):
         mask, places = (_known_numbers(each) for each in (op.mask, tile.indices))
         if places is None or mask is None or len(shape) != 1 or not mask.all():
             return None
@@ -197,9 +190,9 @@ _COMPUTED: dict[type[Operation], Callable[..., Numbers]] = {
     arith.SelectOp: np.where,
     arith.CmpiOp: _is_below,
     vector.ShapeCastOp: np.reshape,
-    TileBroadcastOp: np.broadcast_to,
+    xetile.TileBroadcastOp: np.broadcast_to,
 }
-_RESHAPING = (vector.ShapeCastOp, TileBroadcastOp)
+_RESHAPING = (vector.ShapeCastOp, xetile.TileBroadcastOp)
 
 
 def _give_moved(

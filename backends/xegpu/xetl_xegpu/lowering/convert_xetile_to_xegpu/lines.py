@@ -62,16 +62,12 @@ def element_line(c: Converter, pieces: Fragments, row: int, group: int = 0) -> S
     key = row, group
     found = pieces.lines.get(key)
     if found is None or not c.emit.is_outside(found):
-        found = pieces.lines[key] = _taken(c, pieces, row, group)
+        grid = pieces.grid
+        place = grid.place(row, group)
+        part = pieces.parts[place.fragment]
+        where = [place.row] if grid.spread else [place.row, 0]
+        found = pieces.lines[key] = c.emit.insert(vector.ExtractOp(part, where))
     return found
-
-
-def _taken(c: Converter, pieces: Fragments, row: int, group: int) -> SSAValue:
-    grid = pieces.grid
-    place = grid.place(row, group)
-    part = pieces.parts[place.fragment]
-    where = [place.row] if grid.spread else [place.row, 0]
-    return c.emit.insert(vector.ExtractOp(part, where))
 
 
 def to_lines(c: Converter, pieces: Fragments) -> list[SSAValue]:
@@ -113,10 +109,7 @@ def from_lines(
 
 
 def assembled(
-    c: Converter,
-    grid: Grid,
-    element: Attribute,
-    line: Callable[[int, int], SSAValue],
+    c: Converter, grid: Grid, element: Attribute, line: Callable[[int, int], SSAValue]
 ) -> list[SSAValue]:
     """The fragments of a matrix.
 

@@ -271,7 +271,12 @@ def _tf32(c: Converter, p: Product, addend: Sequence[SSAValue]) -> list[SSAValue
     whole = Product(a, p.b, grid, p.depth, False, False)
     found = _dpas(c, whole, left, right, _more_rows(c, sums, full).parts)
     pieces = Fragments((full, p.grid.columns), f32, found)
-    return _fewer_rows(c, pieces, p.grid)
+    # The first rows of a matrix.
+    parts: list[SSAValue] = []
+    for span, group in p.grid.blocks():
+        part = pieces.parts[pieces.grid.fragment(span.first // 8, group)]
+        parts.append(rows_of(c, part, span.first % 8, span.count))
+    return parts
 
 
 def _more_rows(c: Converter, value: Fragments, rows: int) -> Fragments:
@@ -283,15 +288,6 @@ def _more_rows(c: Converter, value: Fragments, rows: int) -> Fragments:
     parts = list(value.parts[:whole])
     parts += [stacked(c, value, rows - 8, 8, group) for group in range(grid.groups)]
     return Fragments((rows, grid.columns), value.element, parts)
-
-
-def _fewer_rows(c: Converter, value: Fragments, grid: Grid) -> list[SSAValue]:
-    """The first rows of a matrix."""
-    parts: list[SSAValue] = []
-    for span, group in grid.blocks():
-        part = value.parts[value.grid.fragment(span.first // 8, group)]
-        parts.append(rows_of(c, part, span.first % 8, span.count))
-    return parts
 
 
 def _bf16x3(c: Converter, p: Product, addend: Sequence[SSAValue]) -> list[SSAValue]:
@@ -334,7 +330,18 @@ def _lanes(c: Converter, p: Product, addend: Sequence[SSAValue]) -> list[SSAValu
     cast = Product(a, b, p.grid, p.depth, False, False)
     if p.grid.spread and is_float(sums) and p.depth >= _FEW_STEPS:
         return _contract(c, cast, addend)
-    return _step_by_step(c, cast, addend)
+    # A column of A by a row of B, one after another.
+    parts, grid = list(addend), cast.grid
+    for k in range(cast.depth):
+        row = [_row_of_b(c, b, k, group, grid.width) for group in range(grid.groups)]
+        for span, each in enumerate(grid.spans):
+            height = each.count
+            left = c.spread(_column_of_a(c, a, span, k), height, grid.width)
+            for group, right in enumerate(row):
+                wide = c.spread(right, height, grid.width)
+                number = grid.fragment(span, group)
+                parts[number] = _multiply_add(c, left, wide, parts[number])
+    return parts
 
 
 def _contract(c: Converter, p: Product, addend: Sequence[SSAValue]) -> list[SSAValue]:
@@ -347,26 +354,6 @@ def _contract(c: Converter, p: Product, addend: Sequence[SSAValue]) -> list[SSAV
         return vector.ContractOp(a, b, sums, maps, kinds)
 
     return _summed(c, contraction, left, right, addend)
-
-
-def _step_by_step(
-    c: Converter, p: Product, addend: Sequence[SSAValue]
-) -> list[SSAValue]:
-    """A column of A by a row of B, one after another."""
-    a, b = p.a, p.b
-    assert isinstance(a, Fragments)
-    assert isinstance(b, Fragments)
-    parts, grid = list(addend), p.grid
-    for k in range(p.depth):
-        row = [_row_of_b(c, b, k, group, grid.width) for group in range(grid.groups)]
-        for span, each in enumerate(grid.spans):
-            height = each.count
-            left = c.spread(_column_of_a(c, a, span, k), height, grid.width)
-            for group, right in enumerate(row):
-                wide = c.spread(right, height, grid.width)
-                number = grid.fragment(span, group)
-                parts[number] = _multiply_add(c, left, wide, parts[number])
-    return parts
 
 
 def _cast(c: Converter, side: Fragments, sums: Attribute, unsigned: bool) -> Fragments:
@@ -434,7 +421,4 @@ _RULES = {
     plan.ProductKind.LANES: _lanes,
 }
 
-RULES: dict[type[Operation], Rule] = {
-    TileMmaOp: _mma,
-    vector.ContractOp: _batch,
-}
+RULES: dict[type[Operation], Rule] = {TileMmaOp: _mma, vector.ContractOp: _batch}

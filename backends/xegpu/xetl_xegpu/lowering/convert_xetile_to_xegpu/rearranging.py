@@ -66,7 +66,10 @@ def rearranged(c: Converter, element: Attribute, elements: Elements) -> Fragment
         rows = matrix[span.first : span.first + span.count]
         table = rows[:, left : left + grid.used(group)].tolist()
         whole = _whole_fragment(table, grid)
-        parts.append(_built(c, table, element, grid) if whole is None else whole)
+        if whole is None:
+            lines = [_line(c, x) if grid.spread else scalar_of(c, x[0]) for x in table]
+            whole = fragment_of(c, element, lines, grid.spread)
+        parts.append(whole)
     return Fragments(elements.shape, element, parts)
 
 
@@ -89,16 +92,6 @@ def _whole_fragment(
             if each != Origin(pieces, top + i, left + j):
                 return None
     return pieces.parts[place.fragment]
-
-
-def _built(
-    c: Converter,
-    table: Sequence[Sequence[Origin | SSAValue]],
-    element: Attribute,
-    grid: Grid,
-) -> SSAValue:
-    lines = [_line(c, x) if grid.spread else scalar_of(c, x[0]) for x in table]
-    return fragment_of(c, element, lines, grid.spread)
 
 
 def scalar_of(c: Converter, origin: Origin | SSAValue) -> SSAValue:
@@ -166,7 +159,7 @@ def give(c: Converter, value: SSAValue, elements: Elements) -> None:
 
 def same_values(c: Converter, op: Operation) -> None:
     """What stands for the operand stands for the result: only the shape is another."""
-    found = c.operand(op.operands[0])
+    found = c.lowered(op.operands[0])
     if isinstance(found, Fragments):
         found = found.reshaped(vector_type(op.results[0]).get_shape())
     c.set(op.results[0], found)
@@ -178,7 +171,6 @@ def _shape_cast(c: Converter, op: vector.ShapeCastOp) -> None:
     if not blocked and matrix_shape(source.shape) == matrix_shape(result):
         same_values(c, op)
         return
-
     give(c, op.result, elements_of(source).reshape(result))
 
 
@@ -272,13 +264,6 @@ def columns_of(c: Converter, source: Fragments, dims: Sequence[int]) -> Fragment
     return rearranged(c, source.element, elements)
 
 
-def _same(c: Converter, op: Operation) -> None:
-    if isinstance(c.lowered(op.operands[0]), TransposedLoad):
-        c.set(op.results[0], c.lowered(op.operands[0]))
-        return
-    same_values(c, op)
-
-
 def _transpose_tile(c: Converter, op: xetile.TileTransposeOp) -> None:
     found, shape = c.lowered(op.source), vector_type(op.result).get_shape()
     if isinstance(found, TransposedLoad):
@@ -294,8 +279,8 @@ RULES: dict[type[Operation], Rule] = {
     vector.BroadcastOp: _broadcast,
     vector.ShapeCastOp: _shape_cast,
     vector.TransposeOp: _transpose,
-    xetile.TilePackOp: _same,
-    xetile.TileUnpackOp: _same,
-    xetile.TileConvLayoutOp: _same,
+    xetile.TilePackOp: same_values,
+    xetile.TileUnpackOp: same_values,
+    xetile.TileConvLayoutOp: same_values,
     xetile.TileTransposeOp: _transpose_tile,
 }

@@ -163,18 +163,11 @@ def _whole_axes(shape: Sequence[int], dims: Sequence[int]) -> bool:
 def _in_groups(c: Converter, op: TileReduceOp, source: Fragments, size: int) -> None:
     """Groups of neighbours are combined: first the first of each, then the second..."""
     for dim in op.dims:
-        source = _grouped(c, op.kind.data, source, dim, size)
+        elements = rearranging.elements_of(source)
+        turns = [range(turn, source.shape[dim], size) for turn in range(size)]
+        matrices = [elements.take(turn, dim) for turn in turns]
+        source = _over_matrices(c, op.kind.data, source.element, matrices)
     c.set(op.result, source.reshaped(vector_type(op.result).get_shape()))
-
-
-def _grouped(
-    c: Converter, kind: str, source: Fragments, dim: int, size: int
-) -> Fragments:
-    elements = rearranging.elements_of(source)
-    turns = [range(turn, source.shape[dim], size) for turn in range(size)]
-    return _over_matrices(
-        c, kind, source.element, [elements.take(turn, dim) for turn in turns]
-    )
 
 
 def _over_matrices(

@@ -17,18 +17,13 @@ from xetl.dialects.upstream import arith
 from xetl_xegpu.dialect import BlockTdescAttr, CreateNdTdescOp, TensorDescType
 from xetl_xegpu.dialect.stage import NO_BLOCKS
 from xetl_xegpu.limits import BASE_ALIGNMENT, why_no_blocks
+from xetl_xegpu.lowering.convert_xetile_to_xegpu import views
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.conversion import Converter
 from xetl_xegpu.lowering.convert_xetile_to_xegpu.fragments import (
     Matrix,
     Start,
     Tile,
     View,
-)
-from xetl_xegpu.lowering.convert_xetile_to_xegpu.views import (
-    SHARED,
-    address,
-    stored_bytes,
-    stored_type,
 )
 
 _FAR = 1 << 24
@@ -73,25 +68,21 @@ def surface_of(c: Converter, tile: Tile, divisor: int) -> Surface | None:
         divisor: of the tile's first column; 0: of everything.
     """
     matrix = tile.matrix
-    size = stored_bytes(matrix.element)
+    size = views.stored_bytes(matrix.element)
     step = _COLUMN_STEPS.get(size)
-    if step is None or matrix.start.space == SHARED:
+    if step is None or matrix.start.space == views.SHARED:
         return None
     has_gaps = known(matrix.strides[1]) != 1
     if has_gaps or NO_BLOCKS in c.kernel.attributes:
-        return _moved_by_lanes(matrix)
+        (rows, columns), (pitch, step) = matrix.sizes, matrix.strides
+        stored = views.stored_type(matrix.element)
+        return Surface(matrix.start, stored, rows, columns, pitch, None, step, True)
     if divisor % step:
         return None
     view = _array(c, matrix.start.root)
     if view is None or not _is_aligned(c, view, matrix.start.offset, size):
         return None
     return _described(c, matrix, view)
-
-
-def _moved_by_lanes(matrix: Matrix) -> Surface:
-    (rows, columns), (pitch, step) = matrix.sizes, matrix.strides
-    stored = stored_type(matrix.element)
-    return Surface(matrix.start, stored, rows, columns, pitch, None, step, True)
 
 
 def _array(c: Converter, root: SSAValue) -> View | None:
@@ -121,7 +112,7 @@ def _described(c: Converter, matrix: Matrix, array: View) -> Surface | None:
     argument = matrix.start.root
     assert isinstance(argument, BlockArgument)
     c.block_arguments.add(argument.index)
-    stored = stored_type(matrix.element)
+    stored = views.stored_type(matrix.element)
     return Surface(matrix.start, stored, rows, columns, pitch, exists)
 
 
@@ -156,7 +147,7 @@ def _some_pitch(c: Converter, columns: Index) -> Index:
 
 def _may_be(matrix: Matrix, rows: Index, columns: Index, pitch: Index) -> bool:
     """Whether nothing that is known speaks against a surface."""
-    size = stored_bytes(matrix.element)
+    size = views.stored_bytes(matrix.element)
     height = rows if isinstance(rows, int) else 1
     width = columns * size if isinstance(columns, int) else BASE_ALIGNMENT
     step = known(pitch)
@@ -213,7 +204,7 @@ def descriptor(
     """
     element, factor = surface.element, 1
     if words is not None:
-        factor = stored_bytes(words) // stored_bytes(element)
+        factor = views.stored_bytes(words) // views.stored_bytes(element)
         element = words
     encoding = BlockTdescAttr(array_length=count) if count > 1 else None
     type_ = TensorDescType((rows, columns), element, encoding)
@@ -236,14 +227,13 @@ def _source(
     pitch = _words(c, surface.pitch, factor)
     start, root = surface.start, surface.start.root
     view = _array(c, root)
-    if view is None:
-        return address(c, start, stored_bytes(surface.element)), sizes, pitch
-    type_ = memref_type(root)
-    own = [known(each) for each in view.sizes] == [surface.rows, surface.columns]
-    same = own and type_.element_type == surface.element and start.offset == 0
-    if factor == 1 and same and isinstance(type_.memory_space, NoneAttr):
-        return root, sizes, pitch
-    return address(c, start, stored_bytes(surface.element)), sizes, pitch
+    if view is not None and factor == 1 and start.offset == 0:
+        type_ = memref_type(root)
+        own = [known(each) for each in view.sizes] == [surface.rows, surface.columns]
+        same = own and type_.element_type == surface.element
+        if same and isinstance(type_.memory_space, NoneAttr):
+            return root, sizes, pitch
+    return views.address(c, start, views.stored_bytes(surface.element)), sizes, pitch
 
 
 def _words(c: Converter, elements: Index, factor: int) -> Index:

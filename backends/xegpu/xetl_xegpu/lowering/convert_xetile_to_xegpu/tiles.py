@@ -312,17 +312,13 @@ _LOCALITIES = (
 to the outer cache with 2, to the inner one with 3."""
 
 
-def _hints_of_prefetch(op: xetile.PrefetchTileOp) -> Hints:
-    """Its hints, those of its locality where it has none."""
+def _prefetch(c: Converter, op: xetile.PrefetchTileOp) -> None:
+    # Its hints, those of its locality where it has none.
     meant: Hints = {}
     if op.locality is not None:
         words = zip(("l1_hint", "l3_hint"), _LOCALITIES[op.locality.value.data])
         meant = {name: xegpu.CacheHintAttr(word) for name, word in words}
-    return meant | hints_of(op, READ_HINTS)
-
-
-def _prefetch(c: Converter, op: xetile.PrefetchTileOp) -> None:
-    found, hints = c.lowered(op.tile), _hints_of_prefetch(op)
+    found, hints = c.lowered(op.tile), (meant | hints_of(op, READ_HINTS))
     if not isinstance(found, Tile):
         return
     type_ = op.tile.type
