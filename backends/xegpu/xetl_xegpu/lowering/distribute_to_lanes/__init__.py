@@ -42,18 +42,12 @@ from xetl.devices import Device, find_device
 from xetl.dialects.base import Index, ints_of, is_integer_attr, is_memref, memref_type
 from xetl.dialects.memref_layout import strides_of
 from xetl.dialects.upstream import arith, gpu, memref, scf, vector
-from xetl.dialects.upstream.xegpu import (
-    AllocNbarrierOp,
-    InitNbarrierOp,
-    NbarrierArriveOp,
-    NbarrierWaitOp,
-)
+from xetl.dialects.upstream import xegpu as hints
 from xetl.ir.builder import Pass
 from xetl.ir.conversion import convert_for, convert_if, convert_while
 from xetl.transforms.diagnostics import refusal
 from xetl_xegpu import dialect as xegpu
 from xetl_xegpu import simt
-from xetl_xegpu.dialect import AssertOp, FenceOp, PrintOp
 from xetl_xegpu.dialect.stage import SUBGROUP_SIZE
 from xetl_xegpu.lowering.distribute_to_lanes import (
     accesses,
@@ -83,7 +77,7 @@ def _plain(make: type[Operation]) -> _Rule:
     return lambda lanes, _: lanes.add(make())
 
 
-def fence(lanes: Lanes, op: FenceOp) -> None:
+def fence(lanes: Lanes, op: xegpu.FenceOp) -> None:
     """Who sees what was written, and where."""
     scope = "device" if op.fence_scope.word == "gpu" else op.fence_scope.word
     memory = "local" if op.memory_kind.word == "slm" else "global"
@@ -97,10 +91,10 @@ def nothing(lanes: Lanes, op: Operation) -> None:
 # Texts ------------------------------------------------------------------------------
 
 
-def record(lanes: Lanes, op: PrintOp | AssertOp) -> None:
+def record(lanes: Lanes, op: xegpu.PrintOp | xegpu.AssertOp) -> None:
     """The values as a lane holds them; a condition is the same in all."""
     values = [piece for value in op.arguments for piece in lanes.pieces(value)]
-    if isinstance(op, PrintOp):
+    if isinstance(op, xegpu.PrintOp):
         lanes.add(simt.PrintOp(values, properties=op.properties))
         return
     condition = lanes.one(op.condition)
@@ -186,10 +180,10 @@ _PROGRAM: dict[type[Operation], _Rule] = {
     gpu.SubgroupIdOp: _number(lambda _: simt.SubgroupIdOp()),
     gpu.BarrierOp: _plain(simt.BarrierOp),
     gpu.ReturnOp: _plain(simt.ReturnOp),
-    AllocNbarrierOp: nothing,
-    InitNbarrierOp: named_barriers.init,
-    NbarrierArriveOp: named_barriers.arrive,
-    NbarrierWaitOp: named_barriers.wait,
+    hints.AllocNbarrierOp: nothing,
+    hints.InitNbarrierOp: named_barriers.init,
+    hints.NbarrierArriveOp: named_barriers.arrive,
+    hints.NbarrierWaitOp: named_barriers.wait,
     xegpu.FenceOp: fence,
     xegpu.PrintOp: record,
     xegpu.AssertOp: record,

@@ -154,24 +154,8 @@ def _descriptor(lanes: Lanes, op: Operation, value: SSAValue) -> xegpu.TensorDes
     return type_
 
 
-def _matrix(lanes: Lanes, op: Operation, descriptor: SSAValue) -> Matrix:
-    known = lanes.matrices.get(descriptor)
-    if known is None:
-        raise lanes.refuse(
-            op,
-            "a loop or a branch cannot carry this descriptor",
-            "carry the offsets, and give them to `load_nd`, `store_nd`, `prefetch_nd`",
-        )
-    return known
-
-
 def _surface(
-    lanes: Lanes,
-    op: _NdOp,
-    kind: limits.Kind,
-    *,
-    down: int = 0,
-    per_element: int = 1,
+    lanes: Lanes, op: _NdOp, kind: limits.Kind, *, down: int = 0, per_element: int = 1
 ) -> tuple[simt.Surface, _How]:
     """The matrix, where the block begins, and how it is moved.
 
@@ -179,7 +163,13 @@ def _surface(
         down: rows below the offset.
         per_element: how many elements of the message one of the matrix is.
     """
-    m = _matrix(lanes, op, op.tensor_desc)
+    m = lanes.matrices.get(op.tensor_desc)
+    if m is None:
+        raise lanes.refuse(
+            op,
+            "a loop or a branch cannot carry this descriptor",
+            "carry the offsets, and give them to `load_nd`, `store_nd`, `prefetch_nd`",
+        )
     row, column = (value_of(lanes, offset) for offset in op.mixed_offsets)
     at = lanes.times(column, per_element), lanes.plus(row, down)
     x, y = (as_i64(lanes, each) for each in at)
@@ -264,19 +254,6 @@ def create_tdesc(lanes: Lanes, op: xegpu.CreateTdescOp) -> None:
     lanes.places[op.result] = Places(memory, lanes.one(op.offsets))
 
 
-def _places(
-    lanes: Lanes, op: Operation, base: SSAValue, offsets: SSAValue | None
-) -> Places:
-    """The memory that is accessed, and the offset of this lane."""
-    if offsets is not None:
-        return Places(memory_of(lanes, op, base), lanes.one(offsets))
-    known = lanes.places.get(base)
-    if known is None:
-        help_ = "carry the offsets, and describe the places where they are used"
-        raise lanes.refuse(op, "a loop or a branch cannot carry this descriptor", help_)
-    return known
-
-
 def _address(
     lanes: Lanes,
     op: xegpu.LoadOp | xegpu.StoreOp | xegpu.AtomicRmwOp,
@@ -288,7 +265,12 @@ def _address(
     if shape_of(value.type) not in ((), (LANES,)):
         problem = f"16 lanes access one element each, not {value.type}"
         raise lanes.refuse(op, problem, "use `vector<16xT>`, without `chunk_size`")
-    places = _places(lanes, op, base, offsets)
+    places = lanes.places.get(base)
+    if offsets is not None:
+        places = Places(memory_of(lanes, op, base), lanes.one(offsets))
+    if places is None:
+        help_ = "carry the offsets, and describe the places where they are used"
+        raise lanes.refuse(op, "a loop or a branch cannot carry this descriptor", help_)
     width = byte_width(element_type(value.type))
     memory = places.memory
     return memory, moved(lanes, memory.address, places.offset, width)

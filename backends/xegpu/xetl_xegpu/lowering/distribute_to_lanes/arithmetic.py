@@ -198,8 +198,7 @@ def select(lanes: Lanes, op: arith.SelectOp) -> None:
 def cast_float(lanes: Lanes, op: arith.ExtfOp | arith.TruncfOp) -> None:
     """From and to tf32, which has no type of its own here."""
     if isinstance(element_type(op.result.type), builtin.FloatTF32Type):
-        (source,) = op.operands
-        wide = lanes.pieces(source)
+        wide = lanes.pieces(op.operands[0])
         lanes.hold(op.result, *[_rounded(lanes, piece) for piece in wide])
     elif isinstance(element_type(op.operands[0].type), builtin.FloatTF32Type):
         lanes.hold(op.result, *lanes.pieces(op.operands[0]))
@@ -288,9 +287,12 @@ def dpas(lanes: Lanes, op: DpasOp) -> None:
     else:
         a = recast(lanes, left, builtin.i16)
         b = joined(lanes, [recast(lanes, piece, builtin.i32) for piece in right])
-    made = simt.DpasOp(
-        *(a, b, _accumulator(lanes, op)), a_type=names[0], b_type=names[1]
-    )
+    if op.acc is not None:
+        c = lanes.one(op.acc)
+    else:
+        (type_,) = lanes.layout(op.result).types
+        c = lanes.constant(0, type_)
+    made = simt.DpasOp(a, b, c, a_type=names[0], b_type=names[1])
     lanes.hold(op.result, lanes.insert(made))
 
 
@@ -328,10 +330,3 @@ def _name(element: Attribute, is_unsigned: bool, is_tf32: bool) -> str:
     if integer_width(element) == 8:
         return "u8" if is_unsigned else "i8"
     return element.name
-
-
-def _accumulator(lanes: Lanes, op: DpasOp) -> SSAValue:
-    if op.acc is not None:
-        return lanes.one(op.acc)
-    (type_,) = lanes.layout(op.result).types
-    return lanes.constant(0, type_)

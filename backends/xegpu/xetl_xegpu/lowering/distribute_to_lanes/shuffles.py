@@ -60,11 +60,6 @@ def lane_of(lanes: Lanes, piece: SSAValue, lane: int | SSAValue) -> SSAValue:
     return shuffled(lanes, piece, number)
 
 
-def column(lanes: Lanes, piece: SSAValue, number: int) -> SSAValue:
-    """A column of a fragment, in every lane."""
-    return shuffled(lanes, piece, lanes.constant(number, i32))
-
-
 def chosen(
     lanes: Lanes, condition: SSAValue, left: SSAValue, right: SSAValue
 ) -> SSAValue:
@@ -258,7 +253,7 @@ def extract_slice(lanes: Lanes, op: vector.ExtractStridedSliceOp) -> None:
     taken = recut(lanes, pieces, source.lengths)
     if narrow == (1,):
         kept = recut(lanes, taken, result.lengths, row)
-        lanes.hold(op.result, *[column(lanes, piece, at) for piece in kept])
+        lanes.hold(op.result, *[lane_of(lanes, piece, at) for piece in kept])
     elif result.spread is Distribution.HALVES:
         elements = elements_of(lanes, taken)[row : row + rows]
         lanes.hold(op.result, halved(lanes, elements, at))
@@ -371,11 +366,8 @@ def from_elements(lanes: Lanes, op: vector.FromElementsOp) -> None:
 
 def shuffle(lanes: Lanes, op: vector.ShuffleOp) -> None:
     """Elements of two values of 16, each lane one of them."""
-    if any(
-        lanes.layout(value).spread is not Distribution.COLUMNS for value in op.operands
-    ):
-        raise lanes.refuse_value(op.result)
-    if shape_of(op.result.type) != (LANES,):
+    spread = {lanes.layout(value).spread for value in op.operands}
+    if spread != {Distribution.COLUMNS} or shape_of(op.result.type) != (LANES,):
         raise lanes.refuse_value(op.result)
     left, right = (lanes.one(value) for value in op.operands)
     lanes.hold(op.result, spread_over_lanes(lanes, left, right, ints_of(op.mask)))

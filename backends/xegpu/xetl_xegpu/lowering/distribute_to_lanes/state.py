@@ -18,7 +18,6 @@ from xdsl.dialects.builtin import (
     IntegerType,
     f32,
     i32,
-    i64,
 )
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
@@ -338,10 +337,6 @@ class Lanes(Builder):
     def index(self, index: Index) -> SSAValue:
         """A value of type `index`."""
         return self.constant(index, IndexType()) if isinstance(index, int) else index
-
-    def number(self, value: Index) -> SSAValue:
-        """An i64."""
-        return self.constant(value, i64) if isinstance(value, int) else value
 
     @property
     def lane(self) -> SSAValue:
