@@ -109,7 +109,10 @@ def build(module: ModuleOp, target: str) -> Artifact:
     kernels = [op for op in module.ops if isinstance(op, FuncOp)]
     moved = kernels[0].attributes.get(record_arguments.BLOCK_ARGUMENTS)
     is_part = is_first and len(kernels) == 1 and bool(ints_of(moved))
-    needs = sorted(_needs(module))
+    # The dtypes that not every device computes with.
+    values = (value for op in module.walk() for value in op.results)
+    names = {str(element_type(value.type)) for value in values}
+    needs = sorted(names & {"f64", "f16"})
     arguments = record_arguments.recorded_arguments(module)
     grf = planned_registers(kernels, target)
     explain_plan(kernels)
@@ -205,13 +208,6 @@ def _described(
         "bytes": len(program.spirv),
         "log": program.log,
     }
-
-
-def _needs(module: ModuleOp) -> set[str]:
-    """The dtypes that not every device computes with."""
-    values = (value for op in module.walk() for value in op.results)
-    names = {str(element_type(value.type)) for value in values}
-    return names & {"f64", "f16"}
 
 
 _MESSAGES: dict[type, str] = {

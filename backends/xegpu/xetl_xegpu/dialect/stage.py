@@ -22,7 +22,16 @@ from .value_ops import DpasOp
 def why_no_message(op: Operation, device: Device) -> str | None:
     """What ``device`` lacks for an operation; None if it has it, or needs nothing."""
     if isinstance(op, DpasOp):
-        return _why_no_product(op, device)
+        a, c = vector_type(op.lhs), vector_type(op.result)
+        unit = device.matrix
+        (rows, depth), columns = a.get_shape(), c.get_shape()[1]
+        name = "f8" if op.codes else operand_name(a.element_type)
+        if str(c.element_type) not in unit.results.get(name, ()):
+            return f"`{device.name}` does not multiply {name} to {c.element_type}"
+        fits = depth * bits_of(a.element_type) == unit.depth_bits
+        if not fits or rows not in unit.rows or columns != unit.columns:
+            return f"`{device.name}` has no product of {a} that gives {c}"
+        return None
     if isinstance(op, LoadNdOp | StoreNdOp | PrefetchNdOp):
         return _why_no_block(_access_of(op), op.descriptor, device)
     return None
@@ -58,19 +67,6 @@ def _why_no_block(access: Access, tdesc: TensorDescType, device: Device) -> str 
         return f"`{device.name}` has no {access} of {tdesc}"
     if tdesc.array_length not in known.counts[columns]:
         return f"`{device.name}` has no {access} of so many blocks, {tdesc}"
-    return None
-
-
-def _why_no_product(op: DpasOp, device: Device) -> str | None:
-    a, c = vector_type(op.lhs), vector_type(op.result)
-    unit = device.matrix
-    (rows, depth), columns = a.get_shape(), c.get_shape()[1]
-    name = "f8" if op.codes else operand_name(a.element_type)
-    if str(c.element_type) not in unit.results.get(name, ()):
-        return f"`{device.name}` does not multiply {name} to {c.element_type}"
-    fits = depth * bits_of(a.element_type) == unit.depth_bits
-    if not fits or rows not in unit.rows or columns != unit.columns:
-        return f"`{device.name}` has no product of {a} that gives {c}"
     return None
 
 

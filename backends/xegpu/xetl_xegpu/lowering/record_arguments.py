@@ -111,20 +111,16 @@ def recorded_arguments(module: builtin.ModuleOp) -> list[Described]:
 
 def _described(type_: Attribute) -> Attribute:
     if is_memref(type_):
-        return _array(type_)
+        shape, strides = type_.get_shape(), strides_of(type_) or []
+        open_sizes = [
+            dim for dim, size in enumerate(shape) if size == builtin.DYNAMIC_INDEX
+        ]
+        open_strides: list[int] = []
+        if isinstance(type_.layout, builtin.StridedLayoutAttr):
+            open_strides = [dim for dim, step in enumerate(strides) if step is None]
+        return _entry("array", open_sizes, open_strides, _matrix(strides))
     is_integer = isinstance(type_, builtin.IntegerType | builtin.IndexType)
     return _entry("i64" if is_integer else str(type_))
-
-
-def _array(type_: builtin.MemRefType[Attribute]) -> Attribute:
-    shape, strides = type_.get_shape(), strides_of(type_) or []
-    open_sizes = [
-        dim for dim, size in enumerate(shape) if size == builtin.DYNAMIC_INDEX
-    ]
-    open_strides: list[int] = []
-    if isinstance(type_.layout, builtin.StridedLayoutAttr):
-        open_strides = [dim for dim, step in enumerate(strides) if step is None]
-    return _entry("array", open_sizes, open_strides, _matrix(strides))
 
 
 def _matrix(strides: Sequence[int | None]) -> list[int]:

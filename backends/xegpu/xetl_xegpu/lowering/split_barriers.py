@@ -47,24 +47,21 @@ class SplitBarriersPass(Pass):
     def rewrite(self, op: ModuleOp) -> None:
         for kernel in operations_in(op, simt.FuncOp):
             if not _halves_are_apart(kernel):
-                _join(kernel)
+                # Make halves whole: all meet where they wait.
+                for arrival in operations_in(kernel, simt.BarrierArriveOp):
+                    Rewriter.erase_op(arrival)
+                for wait in operations_in(kernel, simt.BarrierWaitOp):
+                    Rewriter.replace_op(wait, simt.BarrierOp(location=wait.location))
             if not _has(kernel, _WHOLE_ONLY):
                 for barrier in operations_in(kernel, simt.BarrierOp):
                     _split(barrier)
 
 
-def _join(kernel: simt.FuncOp) -> None:
-    """Make halves whole: all meet where they wait."""
-    for arrival in operations_in(kernel, simt.BarrierArriveOp):
-        Rewriter.erase_op(arrival)
-    for wait in operations_in(kernel, simt.BarrierWaitOp):
-        Rewriter.replace_op(wait, simt.BarrierOp(location=wait.location))
-
-
 def _split(op: simt.BarrierOp) -> None:
     """Arrive before what may cross, wait behind it, if products are among that."""
     before, after = list(_crossing(op, -1)), list(_crossing(op, +1))
-    if _products((*before, *after)) < ENOUGH:
+    inner = (each for op in (*before, *after) for each in op.walk())
+    if sum(isinstance(each, simt.PRODUCTS) for each in inner) < ENOUGH:
         return
     first = before[-1] if before else op
     last = after[-1] if after else op
@@ -91,11 +88,6 @@ def _may_cross(op: Operation) -> bool:
     if op.has_trait(IsTerminator):
         return False
     return isinstance(op, simt.BlockPrefetchOp) or is_side_effect_free(op)
-
-
-def _products(operations: tuple[Operation, ...]) -> int:
-    inner = (each for op in operations for each in op.walk())
-    return sum(isinstance(each, simt.PRODUCTS) for each in inner)
 
 
 def _has(kernel: simt.FuncOp, kinds: tuple[type[Operation], ...]) -> bool:

@@ -56,7 +56,12 @@ def set_up(folder: Path) -> Path:
     shutil.rmtree(root, ignore_errors=True)
     for package in sorted(packages.glob("*.deb")):
         _run(["dpkg-deb", "-x", package, root], folder)
-    _name_disassembler(root / _LIBRARIES)
+    # The compiler opens its disassembler by the name without a version.
+    libraries = root / _LIBRARIES
+    found = sorted(libraries.glob("libiga64.so.2*"))
+    name = libraries / "libiga64.so"
+    if found and not name.exists():
+        name.symlink_to(found[0].name)
     for tool in TOOLS:
         _write_starter(folder, tool)
     _run([folder / "ocloc", "--version"], folder)
@@ -126,14 +131,6 @@ def _download(packages: Path, state: Path) -> None:
         raise
     finally:
         shutil.rmtree(state)
-
-
-def _name_disassembler(libraries: Path) -> None:
-    """The compiler opens its disassembler by the name without a version."""
-    found = sorted(libraries.glob("libiga64.so.2*"))
-    name = libraries / "libiga64.so"
-    if found and not name.exists():
-        name.symlink_to(found[0].name)
 
 
 def _write_starter(folder: Path, tool: str) -> None:

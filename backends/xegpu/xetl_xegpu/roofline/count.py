@@ -66,7 +66,14 @@ class Indices:
             self._give(argument, "word", index)
         for op in block.walk():
             self._read(op)
-        self._axes = self._dependences()
+        # For each slot the axes of the grid that it depends on.
+        found: list[int] = []
+        for index, slot in enumerate(self._slots):
+            axes: int = 1 << slot[1] if slot[0] == "program" else 0
+            for operand in self._operands(index):
+                axes |= found[operand]
+            found.append(axes)
+        self._axes = found
         at = [
             evaluate(self._slots, (), (0, 0, 0), (64, 64, 64), each)
             for each in range(subgroups)
@@ -175,16 +182,6 @@ class Indices:
         kind: str = self._slots[slot][0]
         rest: list[Any] = self._slots[slot][1:]
         return [] if kind in LEAVES else rest
-
-    def _dependences(self) -> list[int]:
-        """For each slot the axes of the grid that it depends on."""
-        found: list[int] = []
-        for index, slot in enumerate(self._slots):
-            axes: int = 1 << slot[1] if slot[0] == "program" else 0
-            for operand in self._operands(index):
-                axes |= found[operand]
-            found.append(axes)
-        return found
 
 
 Work = Mapping[str, Any]
