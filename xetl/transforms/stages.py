@@ -55,6 +55,13 @@ class StageSpec:
                 return f"stage `{self.name}`: {problem}"
         return None
 
+    def with_rule(self, name: str, rule: Rule) -> StageSpec:
+        """Make another stage known, of a rule more; nothing is verified again there."""
+        rules = (*self.rules, rule)
+        return register_stage(
+            StageSpec(name, self.dialects, self.operations, rules, False)
+        )
+
 
 _STAGES: dict[str, StageSpec] = {}
 
@@ -122,38 +129,18 @@ def no_matrices(op: Operation) -> str | None:
 _STRUCTURE = frozenset({"builtin", "gpu", "scf", "func"})
 _VALUES = frozenset({"arith", "math", "vector", "memref", "index"})
 _FENCE = frozenset({"xegpu.fence"})
+_BARRIERS = frozenset({"xegpu.alloc_nbarrier", "xegpu.init_nbarrier"})
+_WAITS = frozenset({"xegpu.nbarrier_arrive", "xegpu.nbarrier_wait"})
+_OF_GPUS = _FENCE | _BARRIERS | _WAITS | {"xegpu.compile_hint"}
+_ALL = _STRUCTURE | _VALUES | {"cf"}
+_OF_CPUS = _ALL | {"xsmm", "cpu"}
 
 XETILE = register_stage(
-    StageSpec(
-        "xetile",
-        _STRUCTURE | _VALUES | {"xetile", "cf"},
-        frozenset(
-            {
-                "xegpu.compile_hint",
-                "xegpu.alloc_nbarrier",
-                "xegpu.init_nbarrier",
-                "xegpu.nbarrier_arrive",
-                "xegpu.nbarrier_wait",
-                *_FENCE,
-            }
-        ),
-        (vectors_have_rank_2,),
-    )
+    StageSpec("xetile", _ALL | {"xetile"}, _OF_GPUS, (vectors_have_rank_2,))
 )
 XSMM = register_stage(
-    StageSpec(
-        "xsmm",
-        _STRUCTURE | _VALUES | {"xsmm", "xetile", "cf", "cpu"},
-        _FENCE,
-        is_verified=False,
-    )
+    StageSpec("xsmm", _OF_CPUS | {"xetile"}, _FENCE, is_verified=False)
 )
 LOOPS = register_stage(
-    StageSpec(
-        "loops",
-        _STRUCTURE | _VALUES | {"xsmm", "cpu", "cf"},
-        _FENCE,
-        (no_matrices,),
-        is_verified=False,
-    )
+    StageSpec("loops", _OF_CPUS, _FENCE, (no_matrices,), is_verified=False)
 )

@@ -40,6 +40,7 @@ from xetl.transforms.choose_inner_blocks.block_constraints import (
     is_block_access,
     is_uniform,
     legal_blocks,
+    tile_of,
 )
 from xetl.transforms.choose_inner_blocks.plan import (
     Definition,
@@ -49,7 +50,7 @@ from xetl.transforms.choose_inner_blocks.plan import (
     types_to_unblock,
 )
 from xetl.transforms.diagnostics import remark
-from xetl.transforms.stages import XETILE, StageSpec, register_stage
+from xetl.transforms.stages import XETILE
 from xetl.transforms.unblock_values import unblock, unblocked_tile
 
 
@@ -73,11 +74,13 @@ def _choose(function: Operation, device: Device) -> None:
     unblock(function, lambda each: unblocked_tile(each) if each in dropped else each)
     copies = [_split(op) for op in list(function.walk()) if is_uniform(op)]
     carry_out(make_plan(function, device))
-    merge_uniform(copies)
-
-
-Copies = list[list[Operation]]
-"""For each vector the operations that are copies of one."""
+    # Make one of copies that turned out the same.
+    for group in copies:
+        kept: dict[object, Operation] = {}
+        for op in group:
+            first = kept.setdefault(op.results[0].type, op)
+            if first is not op:
+                Rewriter.replace_op(op, [], [first.results[0]])
 
 
 def _split(op: Operation) -> list[Operation]:
@@ -92,16 +95,6 @@ def _split(op: Operation) -> list[Operation]:
     return copies
 
 
-def merge_uniform(copies: Copies) -> None:
-    """Make one of copies that turned out the same."""
-    for group in copies:
-        kept: dict[object, Operation] = {}
-        for op in group:
-            first = kept.setdefault(op.results[0].type, op)
-            if first is not op:
-                Rewriter.replace_op(op, [], [first.results[0]])
-
-
 def carry_out(plan: Plan) -> None:
     """Change a function as planned."""
     for op, reason in plan.unblocked.items():
@@ -109,24 +102,25 @@ def carry_out(plan: Plan) -> None:
         remark(op, "blocks", f"left whole: {reason}")
     give_each_access_its_tile(plan.tiles)
     for op in plan.ops:
-        _convert_operands(op, plan)
+        point = InsertPoint.before(op)
+        for index, wanted in enumerate(plan.forms[op].operands):
+            value = op.operands[index]
+            if is_matrix(value.type) and plan.chosen(value) != wanted:
+                new = _converted(value, plan.chosen(value), wanted, point, op)
+                op.operands[index] = new
     for definition in plan.definitions():
         _convert_definition(definition, plan)
     for op in plan.ops:
         _adapt(op, plan.forms[op])
     # Types come last: until then each value has its plain one.
     for definition in plan.definitions():
-        _retype(definition.value, definition.block)
-    retype_tiles(plan.tiles)
-
-
-def _convert_operands(op: Operation, plan: Plan) -> None:
-    point = InsertPoint.before(op)
-    for index, wanted in enumerate(plan.forms[op].operands):
-        value = op.operands[index]
-        if is_matrix(value.type) and plan.chosen(value) != wanted:
-            new = _converted(value, plan.chosen(value), wanted, point, op)
-            op.operands[index] = new
+        if definition.block is not None:
+            flat = vector_type(definition.value)
+            shape = packed_shape(flat.get_shape(), definition.block)
+            new = VectorType(flat.element_type, shape)
+            Rewriter.replace_value_with_new_type(definition.value, new)
+    for tile, block in plan.tiles.of_tile.items():
+        _retype_tile(tile, block)
 
 
 def _convert_definition(definition: Definition, plan: Plan) -> None:
@@ -171,16 +165,6 @@ def _converted(
         op.location = at.location
     Rewriter.insert_op(ops, point)
     return ops[-1].results[0]
-
-
-def _retype(value: SSAValue, block: Block | None) -> None:
-    if block is None:
-        return
-    new = VectorType(
-        vector_type(value).element_type,
-        packed_shape(vector_type(value).get_shape(), block),
-    )
-    Rewriter.replace_value_with_new_type(value, new)
 
 
 def _adapt(op: Operation, form: Form) -> None:
@@ -240,12 +224,6 @@ def _copy(tile: SSAValue, block: Block | None, copies: _Copies) -> SSAValue:
     return copies[tile, block]
 
 
-def retype_tiles(plan: TilePlan) -> None:
-    """Give each tile its blocks."""
-    for tile, block in plan.of_tile.items():
-        _retype_tile(tile, block)
-
-
 def _retype_tile(tile: SSAValue, block: Block | None) -> SSAValue:
     old = xetile.tile_type(tile)
     new = old.replace(inner_blocks=block or ())
@@ -265,17 +243,10 @@ def works_in_legal_blocks(op: Operation) -> str | None:
     if isinstance(op, xetile.TileMmaOp):
         rank = vector_type(op.a).get_num_dims()
         return None if rank == 4 else "`xetile.tile_mma` works on plain values"
-    if not isinstance(
-        op, xetile.LoadTileOp | xetile.StoreTileOp | xetile.PrefetchTileOp
-    ):
-        return None
     if not is_block_access(op):
         return None
-    return _problem_with(op, xetile.tile_type(op.tile))
-
-
-def _problem_with(op: Operation, type_: xetile.TileType) -> str | None:
-    blocks, device = type_.inner_blocks, _device_of(op)
+    type_, device = xetile.tile_type(tile_of(op)), _device_of(op)
+    blocks = type_.inner_blocks
     if blocks is None:
         return f"`{op.name}` has a tile without inner_blocks"
     if device is None:
@@ -293,12 +264,4 @@ def _device_of(op: Operation) -> Device | None:
     return None
 
 
-BLOCKED = register_stage(
-    StageSpec(
-        "xetile-blocked",
-        XETILE.dialects,
-        XETILE.operations,
-        (*XETILE.rules, works_in_legal_blocks),
-        is_verified=False,
-    )
-)
+BLOCKED = XETILE.with_rule("xetile-blocked", works_in_legal_blocks)

@@ -10,7 +10,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from xetl.analysis import axes
 from xetl.analysis.control_flow import carried_together
-from xetl.devices import Access, Block, Device, Messages
+from xetl.devices import Access, Block, Device
 from xetl.dialects import traits, xetile
 from xetl.dialects.base import around, is_vector, vector_type
 from xetl.dialects.literals import splat_value
@@ -48,24 +48,9 @@ class Demand:
 class Product:
     """The blocks of a product: A (m, k), B (k, n), C (m, n)."""
 
-    rows: int
-    depth: int
-    columns: int
-
-    @property
-    def a(self) -> Block:
-        """Of the left side."""
-        return self.rows, self.depth
-
-    @property
-    def b(self) -> Block:
-        """Of the right side."""
-        return self.depth, self.columns
-
-    @property
-    def c(self) -> Block:
-        """Of the addend and of the result."""
-        return self.rows, self.columns
+    a: Block
+    b: Block
+    c: Block
 
 
 def element_bits(element: Attribute) -> int:
@@ -95,7 +80,8 @@ def product_of(op: xetile.TileMmaOp, device: Device) -> Product | str:
     for what, extent, block in (("K", k, depth), ("N", n, columns)):
         if extent % block:
             return f"{what} = {extent} of this product is no multiple of {block}"
-    return Product(max(r for r in unit.rows if m % r == 0), depth, columns)
+    rows = max(r for r in unit.rows if m % r == 0)
+    return Product((rows, depth), (depth, columns), (rows, columns))
 
 
 def _factor_name(op: xetile.TileMmaOp, factor: Attribute) -> str:
@@ -113,7 +99,8 @@ def _factor_name(op: xetile.TileMmaOp, factor: Attribute) -> str:
 
 def legal_blocks(type_: xetile.TileType, access: Access, device: Device) -> list[Block]:
     """All blocks in which a tile may be accessed: they divide it."""
-    messages = _messages(type_, access, device)
+    bits = element_bits(type_.element_type)
+    messages = device.blocks_of(access, bits, shared=type_.memory_space == SHARED)
     # Of a column-major tile the rows in memory are its columns.
     step = 1 if type_.order == (1, 0) else -1
     blocks = [block[::step] for block in messages.blocks()]
@@ -123,11 +110,6 @@ def legal_blocks(type_: xetile.TileType, access: Access, device: Device) -> list
         for rows, columns in blocks
         if shape[0] % rows == 0 and shape[1] % columns == 0
     ]
-
-
-def _messages(type_: xetile.TileType, access: Access, device: Device) -> Messages:
-    bits = element_bits(type_.element_type)
-    return device.blocks_of(access, bits, shared=type_.memory_space == SHARED)
 
 
 def largest(blocks: Sequence[Block]) -> Block:
@@ -294,7 +276,11 @@ def form_of(op: Operation, chosen: Chosen) -> Form:
     if not any(axes.is_matrix(value.type) for value in op.operands):
         return plain(op)
     if isinstance(op, axes.Slice) and axes.is_of_matrices(op):
-        return _form_of_slice(op, chosen)
+        # In blocks if the part is whole ones, of the size the part's readers share.
+        whole, part = map(chosen, axes.whole_and_part(op))
+        if whole is None or whole != part or not axes.has_whole_blocks(op, whole):
+            return plain(op)
+        return Form((whole,) * len(op.operands), (whole,))
     if isinstance(op, xetile.TileTransposeOp):
         source = chosen(op.source)
         return Form((source,), (axes.transposed(source),))
@@ -305,14 +291,6 @@ def form_of(op: Operation, chosen: Chosen) -> Form:
         result = chosen(op.result)
         return Form((axes.with_ones(result, op.dims),), (result,))
     return plain(op)
-
-
-def _form_of_slice(op: axes.Slice, chosen: Chosen) -> Form:
-    """In blocks if the part is whole ones, of the size the part's readers share."""
-    whole, part = map(chosen, axes.whole_and_part(op))
-    if whole is None or whole != part or not axes.has_whole_blocks(op, whole):
-        return plain(op)
-    return Form((whole,) * len(op.operands), (whole,))
 
 
 def plain(op: Operation) -> Form:

@@ -132,24 +132,6 @@ def _may_be_cut(type_: xetile.TileType) -> bool:
     return len(type_.shape) == 2 and not type_.scattered
 
 
-def plan_tiles(ops: Sequence[Operation], chosen: Chosen, device: Device) -> TilePlan:
-    """Decide for all tiles of a function."""
-    plan = TilePlan()
-    for family in families(ops):
-        blocks = _blocks_of_accesses(family, chosen, device)
-        plan.of_access |= blocks
-        first = next((b for b in blocks.values() if b is not None), None)
-        plan.of_tile |= dict.fromkeys(family.members, first)
-        for access in family.accesses:
-            if not is_block_access(access):
-                continue
-            if blocks[access] is None or not given_is_legal(
-                family.type, access, device
-            ):
-                plan.unblocked[access] = _reason(family, device)
-    return plan
-
-
 def _blocks_of_accesses(
     family: Family, chosen: Chosen, device: Device
 ) -> dict[Operation, Block | None]:
@@ -282,7 +264,19 @@ def make_plan(function: Operation, device: Device) -> Plan:
     demands = [demand for op in ops for demand in demands_of(op, device)]
     limits = [limit for op in ops for limit in limits_of(op)]
     chosen = Choice(classes, demands, limits).block_of
-    tiles = plan_tiles(ops, chosen, device)
+    tiles = TilePlan()
+    for family in families(ops):
+        blocks = _blocks_of_accesses(family, chosen, device)
+        tiles.of_access |= blocks
+        first = next((b for b in blocks.values() if b is not None), None)
+        tiles.of_tile |= dict.fromkeys(family.members, first)
+        for access in family.accesses:
+            if not is_block_access(access):
+                continue
+            if blocks[access] is None or not given_is_legal(
+                family.type, access, device
+            ):
+                tiles.unblocked[access] = _reason(family, device)
     products = {
         op: product_of(op, device)
         for op in ops

@@ -40,15 +40,23 @@ from xetl.transforms.diagnostics import refusal
 from xetl.transforms.distribute_to_subgroups import context, rules
 from xetl.transforms.distribute_to_subgroups.distributor import Distributor, Rule
 from xetl.transforms.propagate_wg_maps.map_attributes import is_map, map_of, tile_map
-from xetl.transforms.stages import XETILE, StageSpec, register_stage
+from xetl.transforms.stages import XETILE
 
 
 def distribute_control(d: Distributor, op: Operation) -> None:
     """A loop, a conditional or other regions that may carry parts."""
     arguments = [a for region in op.regions for b in region.blocks for a in b.args]
-    convert: Any = _LOOPS.get(type(op), convert_if)
+    loops: dict[type[Operation], Any] = {
+        scf.ForOp: convert_for,
+        scf.WhileOp: convert_while,
+    }
+    convert = loops.get(type(op), convert_if)
     if not any(context.is_distributed(value) for value in (*op.results, *arguments)):
-        _distribute_inside(d, op)
+        # What carries nothing that is distributed stays, around new operations.
+        d.keep(op)
+        for region in op.regions:
+            for block in region.blocks:
+                d.run(list(block.ops))
         return
     if arguments and convert is convert_if:
         raise refusal(
@@ -56,20 +64,6 @@ def distribute_control(d: Distributor, op: Operation) -> None:
         )
     new: Operation = convert(d, op)
     new.attributes |= context.without_maps(op.attributes)
-
-
-def _distribute_inside(d: Distributor, op: Operation) -> None:
-    """What carries nothing that is distributed stays, around new operations."""
-    d.keep(op)
-    for region in op.regions:
-        for block in region.blocks:
-            d.run(list(block.ops))
-
-
-_LOOPS: dict[type[Operation], Any] = {
-    scf.ForOp: convert_for,
-    scf.WhileOp: convert_while,
-}
 
 
 MOST_SCRATCH = 1 << 16
@@ -175,9 +169,8 @@ class DistributeToSubgroupsPass(Pass):
     slm_limit: int = SLM_LIMIT
 
     def rewrite(self, op: ModuleOp) -> None:
-        for function in op.walk():
-            is_function = isinstance(function, gpu.FuncOp | func.FuncOp)
-            if is_function and is_workgroup(function):
+        for function in operations_in(op, gpu.FuncOp, func.FuncOp):
+            if is_workgroup(function):
                 self._distribute(function, function.body)
 
     def _distribute(self, function: Operation, body: Region) -> None:
@@ -218,12 +211,4 @@ def no_workgroup(op: Operation) -> str | None:
     return None
 
 
-XETILE_SG = register_stage(
-    StageSpec(
-        "xetile-sg",
-        XETILE.dialects,
-        XETILE.operations,
-        (*XETILE.rules, no_workgroup),
-        is_verified=False,
-    )
-)
+XETILE_SG = XETILE.with_rule("xetile-sg", no_workgroup)

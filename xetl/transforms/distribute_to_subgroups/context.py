@@ -179,16 +179,12 @@ def guarded(
         team.add(scf.YieldOp(*build()))
     otherwise = Region()
     if types:
-        otherwise.add_block(_zeros(team, types))
+        block = Block()
+        with team.inside(block):
+            zeros = [team.add(arith.ConstantOp(make_splat(0, t), t)) for t in types]
+            team.add(scf.YieldOp(*zeros))
+        otherwise.add_block(block)
     return list(team.add(scf.IfOp(condition, types, Region(then), otherwise)).results)
-
-
-def _zeros(team: Subgroups, types: Sequence[Attribute]) -> Block:
-    block = Block()
-    with team.inside(block):
-        zeros = [team.add(arith.ConstantOp(make_splat(0, t), t)) for t in types]
-        team.add(scf.YieldOp(*zeros))
-    return block
 
 
 def is_distributed(value: SSAValue) -> bool:

@@ -50,7 +50,8 @@ class Distributor:
     def __init__(
         self, team: Subgroups, rule_of: Callable[[Operation], Rule | None]
     ) -> None:
-        self.team = team
+        self.team = self.emit = team
+        """What adds operations; `xetl.ir.conversion` calls it so."""
         self._rule_of = rule_of
         self._parts: dict[SSAValue, list[SSAValue]] = {}
         self._layouts: dict[SSAValue, Layout] = {}
@@ -93,11 +94,6 @@ class Distributor:
             lambda new: self.parts(new, layout),
             self.give,
         )
-
-    @property
-    def emit(self) -> Subgroups:
-        """What adds operations."""
-        return self.team
 
     def converted(self, value: SSAValue) -> SSAValue:
         """A scalar as it is: it has been replaced where it is used."""

@@ -14,7 +14,7 @@ Source: XeTile RFC, "tile_conv_layout", "tile_reduce"; docs/xetile.md, section 4
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import product
 from math import gcd
@@ -100,29 +100,17 @@ def _part(
         ]
         return found[0] if all(each == found[0] for each in found) else None
 
-    sizes = tuple(gcd(a, b) for a, b in zip(old, new))
-    blocks = _blocks(source_of, sizes, new)
-    if blocks is None or len(blocks) == 1:
-        return blocks
-    # Neighbours of one old part go together: it is one slice if all do.
-    first = blocks[0]
-    fits = all(o + n <= size for o, n, size in zip(first.origin, new, old))
-    if fits and all(each.source == first.source for each in blocks):
-        return [Slice(first.at, new, first.source, first.origin)]
-    return blocks
-
-
-def _blocks(
-    source_of: Callable[[Offsets], tuple[int, Offsets] | None],
-    size: Offsets,
-    extent: Offsets,
-) -> list[Slice] | None:
-    blocks: list[Slice] = []
-    for at in product(*(range(0, n, step) for n, step in zip(extent, size))):
+    size, blocks = tuple(map(gcd, old, new)), list[Slice]()
+    for at in product(*(range(0, n, step) for n, step in zip(new, size))):
         found = source_of(at)
         if found is None:
             return None
         blocks.append(Slice(at, size, *found))
+    # Neighbours of one old part go together: it is one slice if all do.
+    first = blocks[0]
+    fits = all(o + n <= most for o, n, most in zip(first.origin, new, old))
+    if fits and all(each.source == first.source for each in blocks):
+        return [Slice(first.at, new, first.source, first.origin)]
     return blocks
 
 

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from xdsl.dialects.builtin import BytesAttr, DenseIntOrFPElementsAttr, VectorType
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from xetl.dialects.base import Dense, Index, ints_of, is_dense, is_vector, vector_type
+from xetl.dialects import base
 from xetl.dialects.literals import splat_bytes
 from xetl.dialects.traits import is_elementwise
 from xetl.dialects.upstream import arith, vector
@@ -25,8 +25,8 @@ from xetl.transforms.distribute_to_subgroups.context import (
     rebuilt,
 )
 
-Origin: TypeAlias = Sequence[Index]
-Slicer: TypeAlias = Callable[[Subgroups, Any, Origin, VectorType[Attribute]], SSAValue]
+Origin: TypeAlias = Sequence[base.Index]
+Slicer: TypeAlias = Callable[[Subgroups, Any, Origin, base.Vector], SSAValue]
 """From an operation, where a part of its result begins, and the part's type."""
 
 _LONGEST_CHAIN = 16
@@ -37,7 +37,7 @@ def derived_parts(
     team: Subgroups, value: SSAValue, layout: Layout
 ) -> list[SSAValue] | None:
     """The parts of ``value`` in a layout, computed afresh; None if it cannot be."""
-    type_ = vector_type(value)
+    type_ = base.vector_type(value)
     shape = type_.get_shape()
     part = VectorType(type_.element_type, layout.sg_data)
     numbers = range(count_parts(shape, layout))
@@ -52,7 +52,7 @@ def _is_derivable(value: SSAValue, origin: Origin) -> bool:
     waiting, seen = [value], set[SSAValue]()
     while waiting:
         current = waiting.pop()
-        if not is_vector(current.type) or current in seen:
+        if not base.is_vector(current.type) or current in seen:
             continue
         seen.add(current)
         owner = current.owner
@@ -67,26 +67,26 @@ def _is_derivable(value: SSAValue, origin: Origin) -> bool:
 def _fits(op: Operation, origin: Origin) -> bool:
     """Whether an operation of a sliceable kind can be sliced as well."""
     if isinstance(op, arith.ConstantOp):
-        if not is_dense(op.value):
+        if not base.is_dense(op.value):
             return False
         fixed = all(isinstance(start, int) for start in origin)
         return fixed or splat_bytes(op.value) is not None
     if isinstance(op, vector.ShapeCastOp):
-        return _is_line(vector_type(op.source)) and _is_line(op.result.type)
+        return _is_line(base.vector_type(op.source)) and _is_line(op.result.type)
     if isinstance(op, TileTransposeOp | vector.TransposeOp):
-        return ints_of(op.permutation) == (1, 0)
+        return base.ints_of(op.permutation) == (1, 0)
     return True
 
 
-def _is_line(type_: VectorType[Attribute]) -> bool:
+def _is_line(type_: base.Vector) -> bool:
     return sum(extent > 1 for extent in type_.get_shape()) <= 1
 
 
 def slice_of(
-    team: Subgroups, value: SSAValue, origin: Origin, type_: VectorType[Attribute]
+    team: Subgroups, value: SSAValue, origin: Origin, type_: base.Vector
 ) -> SSAValue:
     """The part of a derivable vector that begins at ``origin``; a scalar itself."""
-    if not is_vector(value.type):
+    if not base.is_vector(value.type):
         return value
     owner = value.owner
     assert isinstance(owner, Operation)
@@ -103,7 +103,7 @@ def _slicer_of(op: Operation) -> Slicer | None:
 
 
 def _slice_elementwise(
-    team: Subgroups, op: Operation, origin: Origin, type_: VectorType[Attribute]
+    team: Subgroups, op: Operation, origin: Origin, type_: base.Vector
 ) -> SSAValue:
     shape = type_.get_shape()
     operands = [
@@ -114,17 +114,17 @@ def _slice_elementwise(
 
 def resized(type_: Attribute, shape: Sequence[int]) -> Any:
     """A vector type of another shape; any other type itself."""
-    return VectorType(type_.element_type, shape) if is_vector(type_) else type_
+    return VectorType(type_.element_type, shape) if base.is_vector(type_) else type_
 
 
 def _slice_constant(
-    team: Subgroups, op: arith.ConstantOp, origin: Origin, type_: VectorType[Attribute]
+    team: Subgroups, op: arith.ConstantOp, origin: Origin, type_: base.Vector
 ) -> SSAValue:
-    assert is_dense(op.value)
+    assert base.is_dense(op.value)
     return team.insert(arith.ConstantOp(cut(op.value, origin, type_), type_))
 
 
-def cut(dense: Dense, origin: Origin, type_: VectorType[Attribute]) -> Attribute:
+def cut(dense: base.Dense, origin: Origin, type_: base.Vector) -> Attribute:
     """The elements of a constant from ``origin`` on; anywhere if all are equal."""
     size = dense.type.element_type.compile_time_size
     one = splat_bytes(dense)
@@ -152,7 +152,7 @@ def _cut(
 
 
 def _slice_step(
-    team: Subgroups, op: vector.StepOp, origin: Origin, type_: VectorType[Attribute]
+    team: Subgroups, op: vector.StepOp, origin: Origin, type_: base.Vector
 ) -> SSAValue:
     step = team.insert(vector.StepOp(type_))
     if origin[0] == 0:
@@ -163,13 +163,13 @@ def _slice_step(
 
 
 def _slice_broadcast(
-    team: Subgroups, op: Operation, origin: Origin, type_: VectorType[Attribute]
+    team: Subgroups, op: Operation, origin: Origin, type_: base.Vector
 ) -> SSAValue:
     """Of a scalar, or of a vector that repeats along its dimensions of size 1."""
     source = op.operands[0]
-    if not is_vector(source.type):
+    if not base.is_vector(source.type):
         return team.insert(rebuilt(op, [source], [type_]))
-    own = vector_type(source).get_shape()
+    own = base.vector_type(source).get_shape()
     places = list(zip(own, origin[-len(own) :], type_.get_shape()[-len(own) :]))
     starts = [0 if extent == 1 else start for extent, start, _ in places]
     sizes = [1 if extent == 1 else size for extent, _, size in places]
@@ -178,17 +178,14 @@ def _slice_broadcast(
 
 
 def _slice_shape_cast(
-    team: Subgroups,
-    op: vector.ShapeCastOp,
-    origin: Origin,
-    type_: VectorType[Attribute],
+    team: Subgroups, op: vector.ShapeCastOp, origin: Origin, type_: base.Vector
 ) -> SSAValue:
     """Of one line of elements: rows, columns and plain vectors say the same."""
-    start: Index = 0
+    start: base.Index = 0
     for each in origin:
         start = start if each == 0 else each
     count = type_.element_count()
-    shape = vector_type(op.source).get_shape()
+    shape = base.vector_type(op.source).get_shape()
     starts = [start if extent > 1 else 0 for extent in shape]
     sizes = [count if extent > 1 else 1 for extent in shape]
     part = slice_of(team, op.source, starts, resized(op.source.type, sizes))
@@ -199,7 +196,7 @@ def _slice_transpose(
     team: Subgroups,
     op: TileTransposeOp | vector.TransposeOp,
     origin: Origin,
-    type_: VectorType[Attribute],
+    type_: base.Vector,
 ) -> SSAValue:
     starts, sizes = list(reversed(origin)), type_.get_shape()[::-1]
     part = slice_of(team, op.source, starts, resized(op.source.type, sizes))
@@ -210,7 +207,7 @@ def _slice_mask(
     team: Subgroups,
     op: vector.CreateMaskOp | vector.ConstantMaskOp,
     origin: Origin,
-    type_: VectorType[Attribute],
+    type_: base.Vector,
 ) -> SSAValue:
     # Bounds may be out of range, below 0 as well.
     bounds = [

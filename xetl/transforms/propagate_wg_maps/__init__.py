@@ -32,7 +32,7 @@ from itertools import count
 from math import prod
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 
 from xetl.analysis.axes import defined_by
 from xetl.devices import Device, find_device
@@ -90,7 +90,9 @@ class _Search:
         those of the user that are not count along the rows, before such ones do.
         """
         products = [self._graph.node(op.result) for op, _ in self._graph.products]
-        stated = [node for node in self._nodes if _cares_how_ids_count(node)]
+        stated = [
+            n for n in self._nodes if n.given and 1 not in n.given.layout.sg_layout
+        ]
         tiles = [self._graph.node(tile) for tile in self._graph.tiles]
         for node in (*products, *stated, *tiles, *self._nodes):
             self._turn_from(node)
@@ -195,7 +197,7 @@ class _Search:
     def _choose_product(self, op: TileMmaOp) -> None:
         node = self._graph.node(op.result)
         if node.label is None:
-            self._label(node, self._best_of_product(op, _label_of), None)
+            self._label(node, self._best_of_product(op, lambda n: n.label), None)
             self._flood([node])
 
     def _best_of_product(self, op: TileMmaOp, known: _Known) -> Layout:
@@ -280,14 +282,6 @@ class _Search:
         return plain(whole(shape, (self._any.subgroups, 1)))
 
 
-def _cares_how_ids_count(node: Node) -> bool:
-    return node.given is not None and 1 not in node.given.layout.sg_layout
-
-
-def _label_of(node: Node) -> Layout | None:
-    return node.label
-
-
 def _given_of(node: Node) -> Layout | None:
     return node.label if node.given is not None else None
 
@@ -320,18 +314,10 @@ class PropagateWgMapsPass(Pass):
     device: str = "pvc"
 
     def rewrite(self, op: ModuleOp) -> None:
-        kernels = operations_in(op, *_FUNCTIONS)
-        for kernel in kernels:
-            if kernel.attributes.get(LEVEL) != StringAttr(SUBGROUP):
-                propagate(kernel, find_device(self.device))
-
-
-_FUNCTIONS = (gpu.FuncOp, func.FuncOp)
-
-
-def propagate(kernel: Operation, device: Device) -> None:
-    """Find the maps of one kernel and write them."""
-    graph = Graph(kernel)
-    team = _Search(graph, device).run()
-    if team is not None:
-        Writer(graph, team).write(kernel)
+        for kernel in operations_in(op, gpu.FuncOp, func.FuncOp):
+            if kernel.attributes.get(LEVEL) == StringAttr(SUBGROUP):
+                continue
+            graph = Graph(kernel)
+            team = _Search(graph, find_device(self.device)).run()
+            if team is not None:
+                Writer(graph, team).write(kernel)

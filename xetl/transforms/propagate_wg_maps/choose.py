@@ -28,7 +28,7 @@ numbers are those of `xetl.devices`.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from xdsl.dialects.builtin import FloatTF32Type, IntegerType
 
@@ -80,26 +80,15 @@ def choose_product_map(
     product: Product, subgroups: int | None, device: Device
 ) -> Layout:
     """The cheapest map of C, for that many subgroups if there is a number already."""
-
-    def cost(layout: Layout) -> float:
-        return product_cost(product, layout, device)
-
-    if subgroups is None:
-        subgroups = _roomy_number(product, device)
+    cost = partial(product_cost, product, device=device)
+    if subgroups is None:  # as many as have registers for it, and for what follows it
+        sharers = _SHARERS if product.together else 1
+        roomy = partial(product_cost, product, device=device, sharers=sharers)
+        subgroups = _cheapest(product.shape, None, roomy, device).subgroups
     best = cheapest_map(product.shape, subgroups, cost)
     if product.left is None and product.right is None:
         return best
     return min([best, *_from_sides(product)], key=cost)
-
-
-def _roomy_number(product: Product, device: Device) -> int:
-    """How many subgroups have registers for the product, and for what follows it."""
-    sharers = _SHARERS if product.together else 1
-
-    def cost(layout: Layout) -> float:
-        return product_cost(product, layout, device, sharers)
-
-    return _cheapest(product.shape, None, cost, device).subgroups
 
 
 def _from_sides(product: Product) -> Iterator[Layout]:

@@ -137,7 +137,10 @@ class Graph:
     def _visit(self, op: Operation, runs: float) -> None:
         for value in defined_by(op):
             self._define(value, runs)
-        self._read_maps(op)
+        # Maps of what an operation defines come before those of its operands.
+        for value, found in given_maps(op):
+            if self.has(value):
+                self._given.append((value, found, op))
         if isinstance(op, xetile.TileMmaOp) and map_attributes.is_matrix(op.result):
             self.products.append((op, runs))
         if lines_of(op) or isinstance(op, xetile.TileConvLayoutOp):
@@ -162,12 +165,6 @@ class Graph:
         self._runs[value] = runs
         if isinstance(value.type, xetile.TileType):
             self.tiles.append(value)
-
-    def _read_maps(self, op: Operation) -> None:
-        """Maps of what an operation defines come before those of its operands."""
-        for value, found in given_maps(op):
-            if self.has(value):
-                self._given.append((value, found, op))
 
     # Building -------------------------------------------------------------------------
 

@@ -33,7 +33,7 @@ from xetl.transforms.propagate_wg_maps.map_attributes import (
     transposed,
     with_data,
 )
-from xetl.transforms.stages import XETILE, StageSpec, register_stage
+from xetl.transforms.stages import XETILE
 
 Transfer = Callable[[Layout], Layout]
 
@@ -193,11 +193,6 @@ def _of_same_place(op: Operation) -> Iterator[Relation]:
     return _all_operands(op, op.results[0])
 
 
-def _of_access(op: Any) -> Iterator[Relation]:
-    """All vectors have the map of the tile."""
-    return _all_operands(op, op.tile)
-
-
 def _of_transpose(op: Operation) -> Iterator[Relation]:
     return iter([Relation(op, 0, op.results[0], transposed, transposed)])
 
@@ -205,11 +200,6 @@ def _of_transpose(op: Operation) -> Iterator[Relation]:
 def _of_load(op: xetile.LoadTileOp) -> Iterator[Relation]:
     """A load has no vector to follow: the other way round, its tile follows it."""
     return iter([Relation(op, 0, op.result)] if is_matrix(op.result) else [])
-
-
-def _of_conversion(op: xetile.TileConvLayoutOp) -> Iterator[Relation]:
-    """The source may have any map."""
-    return iter(())
 
 
 def _of_mma(op: xetile.TileMmaOp) -> Iterator[Relation]:
@@ -290,11 +280,11 @@ _OF_TRAITS: dict[type[traits.ElementTrait], _Rule] = {
     traits.Reduces: _of_reduce,
     traits.Repeats: _of_broadcast,
     traits.Transposes: _of_transpose,
-    traits.AccessesTile: _of_access,
+    traits.AccessesTile: lambda op: _all_operands(op, op.tile),
 }
 _OF_OPERATIONS: dict[type[Operation], _Rule] = {
     xetile.TileMmaOp: _of_mma,
-    xetile.TileConvLayoutOp: _of_conversion,
+    xetile.TileConvLayoutOp: lambda _: iter(()),  # its source may have any map
     xetile.LoadTileOp: _of_load,
     xetile.InitTileOp: _of_same_place,
     xetile.UpdateTileOffsetOp: _of_same_place,
@@ -320,10 +310,21 @@ def maps_agree(op: Operation) -> str | None:
     if _is_for_subgroups(op):
         return None
     for value in values:
-        problem = _problem_of_value(value)
+        found = _map(value)
+        if found is None:
+            return f"`{op.name}`: a value of type {value.type} has no map"
+        problem = problem_with(matrix_shape(value), found)
         if problem is not None:
             return f"`{op.name}`: {problem}"
-    return _problem_of_operands(op)
+    for relation in relations(op):
+        anchor, found = _map(relation.anchor), _map(relation.operand)
+        if anchor is None or found is None:
+            return f"operand {relation.index} of `{op.name}` has no map"
+        wanted = plain(relation.backward(anchor))
+        shape = matrix_shape(relation.operand)
+        if relation.is_strict and not same_owners(shape, found, wanted):
+            return f"operand {relation.index} of `{op.name}` has {found}, not {wanted}"
+    return None
 
 
 def _is_for_subgroups(op: Operation) -> bool:
@@ -338,31 +339,4 @@ def _map(value: SSAValue) -> Layout | None:
     return None if found is None else plain(found)
 
 
-def _problem_of_value(value: SSAValue) -> str | None:
-    found = _map(value)
-    if found is None:
-        return f"a value of type {value.type} has no map"
-    return problem_with(matrix_shape(value), found)
-
-
-def _problem_of_operands(op: Operation) -> str | None:
-    for relation in relations(op):
-        anchor, found = _map(relation.anchor), _map(relation.operand)
-        if anchor is None or found is None:
-            return f"operand {relation.index} of `{op.name}` has no map"
-        wanted = plain(relation.backward(anchor))
-        shape = matrix_shape(relation.operand)
-        if relation.is_strict and not same_owners(shape, found, wanted):
-            return f"operand {relation.index} of `{op.name}` has {found}, not {wanted}"
-    return None
-
-
-XETILE_MAPPED = register_stage(
-    StageSpec(
-        "xetile-mapped",
-        XETILE.dialects,
-        XETILE.operations,
-        (*XETILE.rules, maps_agree),
-        is_verified=False,
-    )
-)
+XETILE_MAPPED = XETILE.with_rule("xetile-mapped", maps_agree)

@@ -9,7 +9,6 @@ only use it, and once for all who want the same.
 from __future__ import annotations
 
 from dataclasses import replace
-from math import prod
 
 from xdsl.dialects.builtin import FileLineColLoc
 from xdsl.ir import Operation, SSAValue
@@ -20,22 +19,13 @@ from xetl.dialects.base import vector_type
 from xetl.ir.builder import Builder, remade
 from xetl.language.distribution import Layout, row_major, whole
 from xetl.transforms.diagnostics import positions_of, remark
+from xetl.transforms.propagate_wg_maps import map_attributes
 from xetl.transforms.propagate_wg_maps.graph import (
     SMALL,
     Given,
     Graph,
     Node,
     can_retile,
-)
-from xetl.transforms.propagate_wg_maps.map_attributes import (
-    ReadsTile,
-    is_matrix,
-    is_whole,
-    plain,
-    same_owners,
-    set_map,
-    set_tile_map,
-    with_map,
 )
 from xetl.transforms.propagate_wg_maps.rules import Relation, is_free, relations
 
@@ -65,7 +55,9 @@ class Writer:
         operations = list(kernel.walk())
         for op in operations:
             self._give_maps(op)
-            if isinstance(op, xetile.LoadTileOp) and is_matrix(op.result):
+            if isinstance(op, xetile.LoadTileOp) and map_attributes.is_matrix(
+                op.result
+            ):
                 self._meet_tile(op)
         for op in operations:
             for relation in list(relations(op)):
@@ -74,28 +66,26 @@ class Writer:
                 self._meet_conversion(op)
         for op in self._graph.whole:
             self._meet_whole(op)
-        self._finish()
-
-    def _finish(self) -> None:
         for value in self._graph.frees:
             if value not in self._used:
-                set_map(value, self._whole(value))
+                map_attributes.set_map(value, self._whole(value))
         for tile in self._graph.tiles:
-            set_tile_map(tile, _written(self._graph.node(tile)))
+            map_attributes.set_tile_map(tile, _written(self._graph.node(tile)))
 
     def _give_maps(self, op: Operation) -> None:
         """Of the results and block arguments; those of tiles come at the very end."""
         for name in ("map", "source_map"):
             op.attributes.pop(name, None)
-        if isinstance(op, ReadsTile):
+        if isinstance(op, map_attributes.ReadsTile):
             return
         for value in defined_by(op):
-            if is_matrix(value) and self._graph.has(value):
-                set_map(value, _written(self._graph.node(value)))
+            if map_attributes.is_matrix(value) and self._graph.has(value):
+                map_attributes.set_map(value, _written(self._graph.node(value)))
         if isinstance(op, xetile.TileMmaOp) and op.wg_map_c is not None:
             c = xetile.layout_of(op.wg_map_c)
             sides = [
-                xetile.attribute_of(plain(each.backward(c))) for each in relations(op)
+                xetile.attribute_of(map_attributes.plain(each.backward(c)))
+                for each in relations(op)
             ]
             op.wg_map_a, op.wg_map_b = sides[:2]
 
@@ -111,7 +101,7 @@ class Writer:
 
     def _whole(self, value: SSAValue) -> Layout:
         shape = vector_type(value).get_shape()
-        return plain(whole(shape, (self._team.subgroups, 1)))
+        return map_attributes.plain(whole(shape, (self._team.subgroups, 1)))
 
     def _meet_tile(self, op: xetile.LoadTileOp) -> None:
         """A load and its tile."""
@@ -127,9 +117,9 @@ class Writer:
     def _meet(self, relation: Relation) -> None:
         """An operand and what its map follows from."""
         op, operand = relation.operation, relation.operand
-        if not is_matrix(operand):
+        if not map_attributes.is_matrix(operand):
             return
-        wanted = plain(relation.backward(self._label(relation.anchor)))
+        wanted = map_attributes.plain(relation.backward(self._label(relation.anchor)))
         if is_free(operand):
             op.operands[relation.index] = self._free(operand, wanted)
         elif relation.is_strict and not self._agrees(operand, wanted):
@@ -141,13 +131,13 @@ class Writer:
 
     def _agrees(self, value: SSAValue, wanted: Layout) -> bool:
         shape = vector_type(value).get_shape()
-        return same_owners(shape, self._label(value), wanted)
+        return map_attributes.same_owners(shape, self._label(value), wanted)
 
     def _stores_as_it_is(self, op: xetile.StoreTileOp) -> bool:
         """Whether the tile may take the map of the value; one owner is slow, though."""
         node = self._node(op.value)
         assert node.label is not None
-        alone = is_whole(node.shape, node.label) and node.bytes > SMALL
+        alone = map_attributes.is_whole(node.shape, node.label) and node.bytes > SMALL
         return can_retile(op.tile) and not alone
 
     def _meet_conversion(self, op: xetile.TileConvLayoutOp) -> None:
@@ -159,7 +149,7 @@ class Writer:
 
     def _meet_whole(self, op: Operation) -> None:
         for index, operand in enumerate(op.operands):
-            if not is_matrix(operand):
+            if not map_attributes.is_matrix(operand):
                 continue
             wanted = self._whole(operand)
             if is_free(operand):
@@ -175,7 +165,7 @@ class Writer:
         if found is None:
             found = _again(value) if value in self._used else value
             self._used.add(value)
-            set_map(found, wanted)
+            map_attributes.set_map(found, wanted)
             self._changed[value, wanted] = found
         return found
 
@@ -220,7 +210,7 @@ class Writer:
             new = xetile.UpdateTileOffsetOp(base, op.mixed_offsets)
             return _behind(tile, new)
         assert isinstance(op, xetile.InitTileOp)
-        type_ = with_map(xetile.tile_type(tile), wanted)
+        type_ = map_attributes.with_map(xetile.tile_type(tile), wanted)
         return _behind(tile, remade(op, op.operands, [type_]))
 
 
@@ -271,15 +261,10 @@ def report_change(
         target: whose map ``wanted`` follows from; None: every subgroup needs all.
     """
     move = f"{_described(value)} changes from {_shown(source)} to {_shown(wanted)}"
-    size = prod(origin.shape) * max(1, origin.bits // 8)
-    remark(user, TOPIC, f"{move}: {size} bytes go through shared memory")
-    if target is None or origin.origin is None or target.origin is None:
+    remark(user, TOPIC, f"{move}: {origin.bytes} bytes go through shared memory")
+    one, other = origin.origin, target and target.origin
+    if one is None or other is None or one is other:
         return
-    if origin.origin is not target.origin:
-        _warn(move, user, origin.origin, target.origin)
-
-
-def _warn(move: str, user: Operation, one: Given, other: Given) -> None:
     text = (
         f"the maps at {_place(one)} and {_place(other)} do not fit together: {move} "
         "through shared memory; write `tile_conv_layout` if that is meant"
