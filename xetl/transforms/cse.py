@@ -66,14 +66,9 @@ def merge_equal(block: Block, outer: _Scope | None = None) -> None:
                 for nested in region.blocks:
                     merge_equal(nested, inner)
         elif op.results and is_pure(op):
-            _merge(op, scope)
-
-
-def _merge(op: Operation, scope: _Scope) -> None:
-    earlier = scope.find_or_add(_key(op), op)
-    if earlier is None:
-        return
-    Rewriter.replace_op(op, [], earlier.results)
+            earlier = scope.find_or_add(_key(op), op)
+            if earlier is not None:
+                Rewriter.replace_op(op, [], earlier.results)
 
 
 class CSEPass(Pass):

@@ -25,8 +25,7 @@ class DropBreakpointsPass(Pass):
     """See the module."""
 
     def rewrite(self, op: ModuleOp) -> None:
-        found = operations_in(op, BreakpointOp, AssertOp)
-        for each in found:
+        for each in operations_in(op, BreakpointOp, AssertOp):
             if isinstance(each, BreakpointOp):
                 remark(
                     each,

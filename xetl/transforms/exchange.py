@@ -73,11 +73,7 @@ class Exchange:
 
         A place is a column of indices of rows, and a row of those of columns.
         """
-        found = self._gathered(build, *place)
-        build.add(gpu.BarrierOp())
-        return found
-
-    def _gathered(self, build: Builder, row: SSAValue, column: SSAValue) -> SSAValue:
+        row, column = place
         shape = shape_of(row.type)[0], shape_of(column.type)[1]
         pitch = build.constant(self.shape[1], vector_type(row))
         row = build.insert(arith.MuliOp(row, pitch))
@@ -91,7 +87,9 @@ class Exchange:
             indices = build.insert(arith.AddiOp(indices, build.insert(wide)))
         tile = build.insert(xetile.InitTileOp(self._flat, [], type_, indices=indices))
         everything = build.constant(1, VectorType(i1, shape))
-        return build.insert(xetile.LoadGatherOp(tile, everything))
+        found = build.insert(xetile.LoadGatherOp(tile, everything))
+        build.add(gpu.BarrierOp())
+        return found
 
     def _tile(self, build: Builder, shape: Sequence[int]) -> SSAValue:
         encoding = xetile.TileAttr(memory_space=SHARED)

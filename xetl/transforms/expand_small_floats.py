@@ -243,7 +243,8 @@ class ExpandSmallFloatsPass(Pass):
         Raises:
             IRError: an atomic updates such elements.
         """
-        if not any(map(_has_small, op.walk())):
+        values = (value for each in op.walk() for value in defined_by(each))
+        if not any(is_small(value.type) for value in values):
             return
         for each in op.walk():
             if isinstance(each, xetile.TileMmaOp) and self._multiplies(each):
@@ -280,10 +281,6 @@ def _name_of(type_: Attribute) -> str:
     return DType.of(str(element_of(type_))).name
 
 
-def _has_small(op: Operation) -> bool:
-    return any(is_small(value.type) for value in defined_by(op))
-
-
 # What computes does so in a wider type ----------------------------------------------
 
 
@@ -304,11 +301,8 @@ def _widen(
     is_of_codes = isinstance(op, xetile.TileMmaOp) and op.precision is not None
     for index, value in enumerate(op.operands):
         if is_small(value.type) and not (is_of_codes and index < 2):
-            to = (
-                factor
-                if isinstance(op, xetile.TileMmaOp) and index < 2
-                else builtin.f32
-            )
+            is_factor = isinstance(op, xetile.TileMmaOp) and index < 2
+            to = factor if is_factor else builtin.f32
             key = (value, to)
             if key not in wide:
                 extend = arith.ExtfOp(value, with_element(value.type, to))

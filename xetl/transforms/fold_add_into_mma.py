@@ -19,7 +19,7 @@ from xdsl.rewriter import Rewriter
 from xetl.dialects.base import operations_in
 from xetl.dialects.upstream import arith
 from xetl.dialects.xetile import TileMmaOp
-from xetl.ir.builder import Pass
+from xetl.ir.builder import Pass, remade
 
 
 class FoldAddIntoMmaPass(Pass):
@@ -35,7 +35,9 @@ def _fold(add: Operation) -> None:
         if mma is None or other is product:
             continue
         # Where the sum stood: what is added may be defined after the product.
-        Rewriter.replace_op(add, _adding(mma, other))
+        new = remade(mma, [mma.a, mma.b, other], [mma.result.type])
+        new.location = mma.location
+        Rewriter.replace_op(add, new)
         Rewriter.erase_op(mma)
         return
 
@@ -46,20 +48,3 @@ def _lone_product(value: SSAValue) -> TileMmaOp | None:
     if not isinstance(mma, TileMmaOp) or mma.c is not None:
         return None
     return mma if len(list(value.uses)) == 1 else None
-
-
-def _adding(mma: TileMmaOp, c: SSAValue) -> TileMmaOp:
-    new = TileMmaOp(
-        mma.a,
-        mma.b,
-        c,
-        wg_map_a=mma.wg_map_a,
-        wg_map_b=mma.wg_map_b,
-        wg_map_c=mma.wg_map_c,
-        a_unsigned=mma.a_unsigned is not None,
-        b_unsigned=mma.b_unsigned is not None,
-    )
-    if mma.precision is not None:
-        new.properties["precision"] = mma.precision
-    new.location = mma.location
-    return new

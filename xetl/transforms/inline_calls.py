@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from typing import TypeAlias
 
 from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc, ModuleOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xetl.dialects.base import operations_in
@@ -30,17 +30,15 @@ _ENDS = func.ReturnOp | gpu.ReturnOp
 class InlineCallsPass(Pass):
     def rewrite(self, op: ModuleOp) -> None:
         for holder in operations_in(op, ModuleOp, gpu.ModuleOp):
-            functions = _functions_of(holder)
+            found = [op for op in holder.body.block.ops if isinstance(op, Function)]
+            functions = {op.sym_name.data: op for op in found}
             called = {name for f in functions.values() for name in _callees(f)}
             for name in functions:
                 _inline_into(functions, name, ())
             for name in called - {n for f in functions.values() for n in _callees(f)}:
-                _remove(functions[name])
-
-
-def _functions_of(holder: ModuleOp | gpu.ModuleOp) -> dict[str, Function]:
-    found = [op for op in holder.body.block.ops if isinstance(op, Function)]
-    return {op.sym_name.data: op for op in found}
+                function = functions[name]
+                if not (isinstance(function, gpu.FuncOp) and function.is_kernel):
+                    Rewriter.erase_op(function)
 
 
 def _calls(function: Function) -> list[func.CallOp]:
@@ -66,12 +64,9 @@ def _inline_into(
             continue
         _inline_into(functions, callee, around)
         # What still calls one of those around would do so for ever.
-        if _is_plain(functions[callee]) and not _callees(functions[callee]) & {*around}:
-            _inline(call, functions[callee])
-
-
-def _is_plain(function: Function) -> bool:
-    return len(function.body.blocks) == 1
+        function = functions[callee]
+        if len(function.body.blocks) == 1 and not _callees(function) & {*around}:
+            _inline(call, function)
 
 
 def _inline(call: func.CallOp, function: Function) -> None:
@@ -85,23 +80,13 @@ def _inline(call: func.CallOp, function: Function) -> None:
             break
         new = op.clone(values)
         for inner in new.walk():
-            _locate(inner, call)
+            # Errors show the line of the function, and that of the call.
+            callee, caller = inner.location, call.location
+            known = FileLineColLoc | CallSiteLoc
+            inner.location = (
+                CallSiteLoc(callee, caller)
+                if isinstance(callee, known) and isinstance(caller, known)
+                else caller
+            )
         Rewriter.insert_op(new, InsertPoint.before(call))
     Rewriter.erase_op(call)
-
-
-def _locate(op: Operation, call: func.CallOp) -> None:
-    """Errors show the line of the function, and that of the call."""
-    callee, caller = op.location, call.location
-    known = FileLineColLoc | CallSiteLoc
-    op.location = (
-        CallSiteLoc(callee, caller)
-        if isinstance(callee, known) and isinstance(caller, known)
-        else caller
-    )
-
-
-def _remove(function: Function) -> None:
-    if isinstance(function, gpu.FuncOp) and function.is_kernel:
-        return
-    Rewriter.erase_op(function)

@@ -33,7 +33,7 @@ from xetl.dialects.base import Index, MemRef, is_memref, memref_type, operations
 from xetl.dialects.kernel_attributes import LEVEL, SUBGROUP
 from xetl.dialects.memref_layout import strides_of
 from xetl.dialects.upstream import func, gpu, memref
-from xetl.ir.builder import Pass, remade
+from xetl.ir.builder import Builder, Pass, remade
 from xetl.language.distribution import Layout
 from xetl.transforms.unblock_values import unblock, unblocked_tile
 
@@ -145,17 +145,14 @@ def _load(op: xetile.LoadTileOp) -> None:
 
 
 def _store(op: xetile.StoreTileOp) -> None:
-    transpose = xetile.TileTransposeOp(op.value)
-    _before(op, transpose)
-    op.operands[0] = transpose.result
+    op.operands[0] = Builder.before(op).insert(xetile.TileTransposeOp(op.value))
 
 
 def _atomic(op: xetile.AtomicRmwTileOp) -> None:
     for index, operand in enumerate(op.operands):
         if operand is not op.tile:
             transpose = xetile.TileTransposeOp(operand)
-            _before(op, transpose)
-            op.operands[index] = transpose.result
+            op.operands[index] = Builder.before(op).insert(transpose)
     new = xetile.AtomicRmwTileOp(op.value, op.tile, op.condition, kind=op.kind)
     new.attributes.update(op.attributes)
     _replace(op, [new, _as_before(new.result, op.tile)])
@@ -168,11 +165,6 @@ def _as_before(value: SSAValue, tile: SSAValue) -> xetile.TileTransposeOp:
     if found is not None:
         back.attributes["map"] = xetile.attribute_of(turned(xetile.layout_of(found)))
     return back
-
-
-def _before(op: Operation, new: Operation) -> None:
-    new.location = op.location
-    Rewriter.insert_op(new, InsertPoint.before(op))
 
 
 def _replace(op: Operation, new: Sequence[Operation]) -> None:
@@ -194,17 +186,12 @@ class NormalizeTilesPass(Pass):
     """See the module."""
 
     def rewrite(self, op: ModuleOp) -> None:
-        kernels = operations_in(op, gpu.FuncOp, func.FuncOp)
-        for kernel in kernels:
+        for kernel in operations_in(op, gpu.FuncOp, func.FuncOp):
             if kernel.attributes.get(LEVEL) != StringAttr(SUBGROUP):
-                _normalize(kernel)
-
-
-def _normalize(kernel: Operation) -> None:
-    unblock(kernel, unblocked_tile)
-    split_tile_arrays(list(kernel.walk()))
-    turn_column_major_tiles(list(kernel.walk()))
-    _cancel_transposes(kernel)
+                unblock(kernel, unblocked_tile)
+                split_tile_arrays(list(kernel.walk()))
+                turn_column_major_tiles(list(kernel.walk()))
+                _cancel_transposes(kernel)
 
 
 def _cancel_transposes(kernel: Operation) -> None:

@@ -92,7 +92,9 @@ def _rewrite(
         else:
             new = _unblocked_vector(type_)
         if isinstance(op, arith.ConstantOp):
-            _retype_constant(op, new)
+            number = splat_value(op.value)
+            assert number is not None  # others are stuck
+            op.properties["value"] = make_splat(number, new)
         Rewriter.replace_value_with_new_type(value, new)
 
 
@@ -105,27 +107,10 @@ def _dims(
     return tuple(dim for dim in dims if dim < 2)
 
 
-def _retype_constant(op: arith.ConstantOp, type_: Attribute) -> None:
-    number = splat_value(op.value)
-    assert number is not None  # others are stuck
-    op.properties["value"] = make_splat(number, type_)
-
-
 _ALWAYS = (
-    *(
-        xetile.InitTileOp,
-        xetile.UpdateTileOffsetOp,
-        xetile.LoadTileOp,
-        xetile.StoreTileOp,
-        xetile.PrefetchTileOp,
-    ),
-    *(
-        xetile.AtomicRmwTileOp,
-        xetile.TileMmaOp,
-        xetile.TilePackOp,
-        xetile.TileUnpackOp,
-        xetile.TileTransposeOp,
-    ),
+    *(xetile.InitTileOp, xetile.UpdateTileOffsetOp, xetile.LoadTileOp),
+    *(xetile.StoreTileOp, xetile.PrefetchTileOp, xetile.AtomicRmwTileOp),
+    *(xetile.TileMmaOp, xetile.TilePackOp, xetile.TileUnpackOp, xetile.TileTransposeOp),
 )
 _CARRYING = (scf.ForOp, scf.IfOp, scf.WhileOp)
 _ENDS = (scf.YieldOp, scf.ConditionOp)

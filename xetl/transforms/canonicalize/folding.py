@@ -21,13 +21,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from xetl.analysis.control_flow import is_known_below
 from xetl.analysis.ranges import Ranges
-from xetl.dialects.base import (
-    constant_index,
-    element_type,
-    is_dense,
-    is_vector,
-    memref_type,
-)
+from xetl.dialects import base
 from xetl.dialects.literals import make_splat, splat_value, with_type, wrap
 from xetl.dialects.memref_layout import strides_of
 from xetl.dialects.upstream import arith, index, memref, vector
@@ -53,7 +47,7 @@ def integer_of(value: SSAValue) -> int | None:
 
 def width_of(type_: Attribute) -> int:
     """Bits of an integer; index has 64."""
-    element = element_type(type_)
+    element = base.element_type(type_)
     return element.bitwidth if isinstance(element, IntegerType) else 64
 
 
@@ -211,7 +205,7 @@ _MOST_SUBGROUPS = 1 << 31
 
 def _is_inside(op: arith.CmpiOp | index.CmpOp) -> bool:
     """Whether what an index may be are numbers from 0 to below a constant."""
-    end, is_index = constant_index(op.rhs), isinstance(op.lhs.type, IndexType)
+    end, is_index = base.constant_index(op.rhs), isinstance(op.lhs.type, IndexType)
     range_ = (
         Ranges(_MOST_SUBGROUPS).of(op.lhs) if end is not None and is_index else None
     )
@@ -280,7 +274,7 @@ def fold_float_cast(op: Operation) -> Folded:
 
 
 def _rounded(number: float | None, type_: Attribute) -> float | None:
-    element = element_type(type_)
+    element = base.element_type(type_)
     if not isinstance(number, float) or not isinstance(element, AnyFloat):
         return None
     try:
@@ -302,7 +296,7 @@ def narrower(value: SSAValue, type_: Attribute) -> Folded:
 def fold_to_float(op: Operation) -> Folded:
     """Known integers as floats, where the number is exact in f64."""
     known, type_ = integer_of(op.operands[0]), op.results[0].type
-    element = element_type(type_)
+    element = base.element_type(type_)
     if known is None or not isinstance(element, AnyFloat):
         return None
     bits = width_of(op.operands[0].type)
@@ -352,9 +346,9 @@ def fold_shape_cast(op: Operation) -> Folded:
     owner = source.owner
     if isinstance(owner, vector.ShapeCastOp) and owner.source.type == type_:
         return owner.source
-    if isinstance(owner, arith.ConstantOp) and is_vector(type_):
+    if isinstance(owner, arith.ConstantOp) and base.is_vector(type_):
         value = owner.value
-        if is_dense(value):
+        if base.is_dense(value):
             return with_type(value, type_)
     return None
 
@@ -382,7 +376,7 @@ def fold_transpose(op: TileTransposeOp) -> Folded:
 def fold_dim(op: memref.DimOp) -> Folded:
     """An extent that the type states."""
     dim = constant_of(op.index)
-    shape = memref_type(op.source).get_shape()
+    shape = base.memref_type(op.source).get_shape()
     if not isinstance(dim, int) or not 0 <= dim < len(shape):
         return None
     extent = shape[dim]
@@ -393,7 +387,7 @@ def static_metadata(
     op: memref.ExtractStridedMetadataOp,
 ) -> list[tuple[SSAValue, Attribute]]:
     """Those sizes and strides that the type states."""
-    type_ = memref_type(op.source)
+    type_ = base.memref_type(op.source)
     strides = strides_of(type_) or [None] * type_.get_num_dims()
     known = [None if n == DYNAMIC_INDEX else n for n in type_.get_shape()]
     pairs = zip((*op.sizes, *op.strides), (*known, *strides))

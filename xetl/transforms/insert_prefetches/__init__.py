@@ -36,8 +36,8 @@ from dataclasses import dataclass, replace
 from math import ceil, prod
 
 from xdsl.dialects.builtin import IndexType, ModuleOp
-from xdsl.ir import Operation, OpResult, SSAValue
-from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.ir import OpResult, SSAValue
+from xdsl.rewriter import InsertPoint
 
 from xetl.analysis.control_flow import constant_trips
 from xetl.analysis.memory import is_pure, may_alias, roots_of, written_memory
@@ -48,7 +48,7 @@ from xetl.dialects.memref_layout import strides_of
 from xetl.dialects.upstream import arith, gpu, scf
 from xetl.dialects.upstream.elementwise import bit_width
 from xetl.dialects.xetile.types import GLOBAL
-from xetl.ir.builder import Pass
+from xetl.ir.builder import Builder, Pass
 from xetl.language.distribution import Layout
 from xetl.records import record
 from xetl.transforms.diagnostics import remark
@@ -96,7 +96,10 @@ def choose_distance(
     cycles = max(1, round(sum(_cycles(op, device) for op in products)))
     wanted = min(ceil(latency / cycles), MOST_STEPS)
     why = f"memory takes about {latency} cycles, a step at least {cycles}"
-    room = _room(tiles, subgroups, device)
+    # Steps that a core's cache holds, of all workgroups that share it.
+    step = sum(prod(t.shape) * bit_width(t.element_type) // 8 for t in tiles)
+    sharers = max(1, device.most_subgroups // subgroups)
+    room = device.core_memory_bytes // max(1, step * sharers)
     if room <= wanted:
         wanted, why = room - 1, f"the first cache has room for {room} steps"
     length = constant_trips(loop)
@@ -115,13 +118,6 @@ def _cycles(op: xetile.TileMmaOp, device: Device) -> float:
     return product_cycles(
         device, rows, columns, depth, bits_of(op.a), on_matrix_unit=on_unit
     )
-
-
-def _room(tiles: Sequence[xetile.TileType], subgroups: int, device: Device) -> int:
-    """Steps that a core's cache holds, of all workgroups that share it."""
-    step = sum(prod(t.shape) * bit_width(t.element_type) // 8 for t in tiles)
-    sharers = max(1, device.most_subgroups // subgroups)
-    return device.core_memory_bytes // max(1, step * sharers)
 
 
 def share_of(tile: SSAValue, device: Device, turns: int = 1) -> xetile.TileType:
@@ -247,7 +243,10 @@ class _Kernel:
             return
         types = [xetile.tile_type(each.op.tile) for each in loads]
         subgroups = max(map(_subgroups, loads))
-        distance = self._distance(loop, products, types, subgroups)
+        if self._given is not None:
+            distance = Distance(self._given, "XETL_PREFETCH says so")
+        else:
+            distance = choose_distance(loop, products, types, subgroups, self._device)
         if distance.steps < 1:
             remark(loop, TOPIC, f"no tile is asked for ahead: {distance.why}")
             return
@@ -263,17 +262,6 @@ class _Kernel:
         shares = shares_of(tiles, self._device, may_alternate=may_alternate)
         for load, type_ in zip(loads, shares):
             _insert(load, distance.steps, type_)
-
-    def _distance(
-        self,
-        loop: scf.ForOp,
-        products: list[xetile.TileMmaOp],
-        tiles: list[xetile.TileType],
-        subgroups: int,
-    ) -> Distance:
-        if self._given is not None:
-            return Distance(self._given, "XETL_PREFETCH says so")
-        return choose_distance(loop, products, tiles, subgroups, self._device)
 
     def _loads(
         self, loop: scf.ForOp, products: list[xetile.TileMmaOp]
@@ -359,13 +347,9 @@ def _ask(
 ) -> None:
     """Ask for the tile of some steps behind a number that the loop counts."""
     loop = load.tile.loop
-    number = arith.ConstantOp.index(steps)
-    on = arith.MuliOp(number.result, loop.step)
-    then = arith.AddiOp(counter, on.result)
-    made: list[Operation] = [number, on, then]
-    for op in made:
-        op.location = loop.location
-    Rewriter.insert_op(made, point)
-    tile = load.tile.at(then.result, type_, point)
-    prefetch = xetile.PrefetchTileOp(tile, location=load.op.location)
-    Rewriter.insert_op(prefetch, point)
+    build = Builder(point, loop.location)
+    number = build.insert(arith.ConstantOp.index(steps))
+    on = build.insert(arith.MuliOp(number, loop.step))
+    then = build.insert(arith.AddiOp(counter, on))
+    tile = load.tile.at(then, type_, point)
+    build.add(xetile.PrefetchTileOp(tile, location=load.op.location))

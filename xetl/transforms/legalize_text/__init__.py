@@ -114,11 +114,6 @@ def _strides(type_: MemRefType[Attribute]) -> list[int]:
     return [each or 0 for each in strides_of(type_) or ()]
 
 
-def _configuration(b: Builder, op: xsmm.TileConfigOp) -> Values:
-    """Backends configure tiles for the micro-kernels that they choose."""
-    return []
-
-
 # C functions --------------------------------------------------------------------------
 
 
@@ -191,13 +186,6 @@ def is_unread(op: Operation) -> bool:
     """Whether ``op`` only says something to calls, which have become products."""
     is_ours = isinstance(op, xsmm.DispatchOp) or op.name == _ADDRESS
     return is_ours and not any(result.uses for result in op.results)
-
-
-_MICRO_KERNELS: dict[type[Operation], Rule] = {
-    xsmm.BrgemmOp: _brgemm,
-    xsmm.TileConfigOp: _configuration,
-    func.CallOp: _call,
-}
 
 
 Finish = Callable[[Builder, Values], Values]
@@ -351,7 +339,9 @@ _RULES: dict[type[Operation], Rule] = {
     LoadTileOp: _transposing,
     **batches.RULES,
     **numbers.RULES,
-    **_MICRO_KERNELS,
+    xsmm.BrgemmOp: _brgemm,
+    xsmm.TileConfigOp: lambda b, op: [],  # backends choose micro-kernels of their own
+    func.CallOp: _call,
     **products.RULES,
 }
 

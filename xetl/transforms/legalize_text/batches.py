@@ -198,7 +198,10 @@ def legalize_contractions(op: Operation) -> None:
         LocatedVerifyException: what is contracted has no products.
     """
     for each in base.operations_in(op, vector.ContractOp):
-        write = _written(each)
+        # The only user of a contraction, if that is a write.
+        users = [use.operation for use in each.result.uses]
+        only = users[0] if len(users) == 1 else None
+        write = only if isinstance(only, vector.TransferWriteOp) else None
         reads = [value.owner for value in each.operands]
         found = [o for o in reads if isinstance(o, vector.TransferReadOp)]
         if write is None or len(found) != 3 or not _is_batch(each, found, write):
@@ -212,13 +215,6 @@ def legalize_contractions(op: Operation) -> None:
         for dead in (write, each, *found):
             if not any(result.uses.get_length() for result in dead.results):
                 Rewriter.erase_op(dead)
-
-
-def _written(op: vector.ContractOp) -> vector.TransferWriteOp | None:
-    """The only user of a contraction, if that is a write."""
-    users = [use.operation for use in op.result.uses]
-    only = users[0] if len(users) == 1 else None
-    return only if isinstance(only, vector.TransferWriteOp) else None
 
 
 def _is_batch(

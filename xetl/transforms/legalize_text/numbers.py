@@ -12,7 +12,7 @@ from itertools import product
 from typing import Any, TypeAlias
 
 from xdsl.dialects.builtin import IndexType, VectorType, i1
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import (
     AffineBinaryOpExpr,
     AffineBinaryOpKind,
@@ -27,14 +27,6 @@ from xetl.dialects.base import is_vector, vector_type
 from xetl.dialects.reduction_kinds import CombiningKindAttr
 from xetl.dialects.upstream import affine, arith, index, math, ub, vector
 from xetl.dialects.upstream.elementwise import is_float
-from xetl.dialects.upstream.math import (
-    ClampfOp,
-    FpowiOp,
-    IsfiniteOp,
-    IsinfOp,
-    IsnanOp,
-    SincosOp,
-)
 from xetl.ir.builder import Builder, upper_half
 from xetl.transforms.canonicalize.folding import AS_ARITH
 from xetl.transforms.rewriting import Rule, Values
@@ -49,17 +41,17 @@ def _against_infinity(predicate: str) -> Rule:
     return expand
 
 
-def _clampf(b: Builder, op: ClampfOp) -> Values:
+def _clampf(b: Builder, op: math.ClampfOp) -> Values:
     low = b.insert(arith.MaximumfOp(op.value, op.min))
     return [b.insert(arith.MinimumfOp(low, op.max))]
 
 
-def _fpowi(b: Builder, op: FpowiOp) -> Values:
+def _fpowi(b: Builder, op: math.FpowiOp) -> Values:
     power = b.insert(arith.SitofpOp(op.rhs, op.lhs.type))
     return [b.insert(math.PowfOp(op.lhs, power))]
 
 
-def _sincos(b: Builder, op: SincosOp) -> Values:
+def _sincos(b: Builder, op: math.SincosOp) -> Values:
     sine = b.insert(math.SinOp(op.operand))
     return [sine, b.insert(math.CosOp(op.operand))]
 
@@ -141,9 +133,8 @@ def _insertelement(b: Builder, op: vector.InsertelementOp) -> Values:
 
 
 def _to_elements(b: Builder, op: vector.ToElementsOp) -> Values:
-    type_: VectorType[Attribute] = vector_type(op.source)
-    places = product(*map(range, type_.get_shape()))
-    return [*[b.insert(vector.ExtractOp(op.source, list(place))) for place in places]]
+    places = product(*map(range, vector_type(op.source).get_shape()))
+    return [b.insert(vector.ExtractOp(op.source, list(place))) for place in places]
 
 
 AffineOp: TypeAlias = affine.ApplyOp | affine.MinOp | affine.MaxOp
@@ -217,12 +208,12 @@ def as_arith(op: Operation) -> Operation:
 
 
 RULES: dict[type[Operation], Rule] = {
-    IsnanOp: lambda b, op: [b.insert(arith.CmpfOp("uno", op.operand, op.operand))],
-    IsinfOp: _against_infinity("oeq"),
-    IsfiniteOp: _against_infinity("olt"),
-    ClampfOp: _clampf,
-    FpowiOp: _fpowi,
-    SincosOp: _sincos,
+    math.IsnanOp: lambda b, op: [b.insert(arith.CmpfOp("uno", op.operand, op.operand))],
+    math.IsinfOp: _against_infinity("oeq"),
+    math.IsfiniteOp: _against_infinity("olt"),
+    math.ClampfOp: _clampf,
+    math.FpowiOp: _fpowi,
+    math.SincosOp: _sincos,
     arith.AdduiExtendedOp: _addui_extended,
     arith.MulsiExtendedOp: _mul_extended,
     arith.MuluiExtendedOp: _mul_extended,

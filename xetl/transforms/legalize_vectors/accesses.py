@@ -70,10 +70,6 @@ def offset_of(b: Builder, layout: Layout, indices: Sequence[Index]) -> Index:
     return offset
 
 
-def _same(b: Builder, op: Operation) -> Values:
-    return [op.operands[0]]
-
-
 def _collapse_shape(b: Builder, op: memref.CollapseShapeOp) -> Values:
     """A group of dimensions is as long as all of them, in steps of its last one."""
     layout = layout_of(b, op.operands[0])
@@ -143,23 +139,6 @@ def _alloc(b: Builder, op: memref.AllocOp | memref.AllocaOp) -> Values | None:
     shape = [n if n >= 0 else next(given) or 0 for n in type_.get_shape()]
     static = MemRefType(type_.element_type, shape, type_.layout, type_.memory_space)
     return [b.insert(memref.CastOp(b.insert(type(op)(static)), type_))]
-
-
-def _dealloc(b: Builder, op: memref.DeallocOp) -> Values:
-    """Memory lives as long as the kernel."""
-    return []
-
-
-_VIEWS: dict[type[Operation], Rule] = {
-    memref.MemorySpaceCastOp: _same,
-    memref.AssumeAlignmentOp: _same,
-    memref.CollapseShapeOp: _collapse_shape,
-    memref.ExpandShapeOp: _expand_shape,
-    memref.DimOp: _dim,
-    memref.AllocOp: _alloc,
-    memref.AllocaOp: _alloc,
-    memref.DeallocOp: _dealloc,
-}
 
 
 @record(frozen=True)
@@ -405,7 +384,14 @@ def _transfer_write(b: Builder, op: vector.TransferWriteOp) -> Values:
 
 
 RULES: dict[type[Operation], Rule] = {
-    **_VIEWS,
+    memref.MemorySpaceCastOp: lambda b, op: [op.source],
+    memref.AssumeAlignmentOp: lambda b, op: [op.memref],
+    memref.CollapseShapeOp: _collapse_shape,
+    memref.ExpandShapeOp: _expand_shape,
+    memref.DimOp: _dim,
+    memref.AllocOp: _alloc,
+    memref.AllocaOp: _alloc,
+    memref.DeallocOp: lambda b, op: [],  # memory lives as long as the kernel
     vector.LoadOp: _load,
     vector.StoreOp: _store,
     vector.MaskedloadOp: _maskedload,

@@ -62,7 +62,14 @@ def _as_matrix_transpose(
     """`permuted` by casts and the transpose of a matrix; None if that is not enough."""
     shape = shape_of(value.type)
     result = [shape[dim] for dim in dims]
-    runs = _runs([dim for dim in dims if shape[dim] > 1], shape)
+    # Dimensions that follow each other in the source, too, but for sizes of 1.
+    runs: list[list[int]] = []
+    for dim in [dim for dim in dims if shape[dim] > 1]:
+        last = runs[-1][-1] if runs else dim
+        if last < dim and prod(shape[last + 1 : dim]) == 1:
+            runs[-1].append(dim)
+        else:
+            runs.append([dim])
     if len(runs) <= 1:
         return cast(b, value, result)
     if len(runs) > 2:
@@ -70,18 +77,6 @@ def _as_matrix_transpose(
     columns, rows = (prod(shape[dim] for dim in run) for run in runs)
     turned = b.insert(TileTransposeOp(cast(b, value, (rows, columns))))
     return cast(b, turned, result)
-
-
-def _runs(dims: Sequence[int], shape: Sequence[int]) -> list[list[int]]:
-    """Dimensions that follow each other in the source, too, but for sizes of 1."""
-    found: list[list[int]] = []
-    for dim in dims:
-        last = found[-1][-1] if found else dim
-        if last < dim and prod(shape[last + 1 : dim]) == 1:
-            found[-1].append(dim)
-        else:
-            found.append([dim])
-    return found
 
 
 def broadcasted(b: Builder, source: SSAValue, shape: Sequence[int]) -> SSAValue | None:

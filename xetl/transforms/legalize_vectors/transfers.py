@@ -107,7 +107,18 @@ def _window(op: Transfer, shape: Sequence[int]) -> Window | None:
     type_ = xetile.TileType(
         (rows, columns), element, xetile.TileAttr(order=order, memory_space=space)
     )
-    base, offsets = _in_the_matrix(op, (rows, columns))
+    # The base and the offsets in it, as far up as the views allow.
+    base: SSAValue = op.base
+    offsets = tuple(known(index) for index in op.indices)
+    build = Builder.before(op)
+    stays_inside = all(_flags(op)) or _fits(base, offsets, (rows, columns))
+    while stays_inside:
+        view = base.owner
+        if not isinstance(view, memref.SubviewOp) or not _is_plain(view):
+            break
+        pairs = zip(offsets, view.mixed_offsets)
+        offsets = tuple(build.plus(one, known(other)) for one, other in pairs)
+        base = view.source
     return Window(base, offsets, type_, turned)
 
 
@@ -130,24 +141,6 @@ def _order(base: SSAValue) -> tuple[int, int] | None:
     if strides[-1] == 1:
         return (1, 0)
     return (0, 1) if strides[-2] == 1 else None
-
-
-def _in_the_matrix(
-    op: Transfer, shape: tuple[int, int]
-) -> tuple[SSAValue, tuple[Index, ...]]:
-    """The base and the offsets in it, as far up as the views allow."""
-    base: SSAValue = op.base
-    offsets = tuple(known(index) for index in op.indices)
-    build = Builder.before(op)
-    stays_inside = all(_flags(op)) or _fits(base, offsets, shape)
-    while stays_inside:
-        view = base.owner
-        if not isinstance(view, memref.SubviewOp) or not _is_plain(view):
-            break
-        pairs = zip(offsets, view.mixed_offsets)
-        offsets = tuple(build.plus(one, known(other)) for one, other in pairs)
-        base = view.source
-    return base, offsets
 
 
 def _fits(base: SSAValue, offsets: Sequence[Index], shape: Sequence[int]) -> bool:

@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import product
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
@@ -35,7 +35,7 @@ from xetl.analysis.memory import Root, may_alias, roots_of
 from xetl.dialects import xetile
 from xetl.dialects.base import is_memref, operations_in
 from xetl.dialects.upstream import func, gpu, memref, scf
-from xetl.ir.builder import Pass
+from xetl.ir.builder import Builder, Pass
 from xetl.language.distribution import Layout
 from xetl.records import record
 from xetl.transforms.diagnostics import positions_of, remark
@@ -103,18 +103,15 @@ class Access:
             return True
         if self.where.is_apart_from(other.where):
             return False
-        known = self.owners is not None and other.owners is not None
-        same_place = known and self.where.is_same_as(other.where)
-        return not (same_place and _same(self.owners, other.owners))
+        mine, others = self.owners, other.owners
+        if mine is None or others is None or not self.where.is_same_as(other.where):
+            return True
+        return not mine.are_those_of(others)
 
     def before(self, loop: Operation) -> Access:
         """The same in the turns of a loop before this one."""
         where = None if self.where is None else self.where.before(loop)
         return replace(self, where=where)
-
-
-def _same(left: Owners | None, right: Owners | None) -> bool:
-    return left is not None and right is not None and left.are_those_of(right)
 
 
 def _commute(left: Access, right: Access) -> bool:
@@ -149,15 +146,8 @@ def accesses_of(op: Operation) -> Iterator[Access]:
     """What an operation without regions does to memory that subgroups share."""
     kind = _TILES.get(type(op))
     if kind is not None:
-        assert isinstance(
-            op,
-            xetile.LoadTileOp
-            | xetile.LoadGatherOp
-            | xetile.StoreTileOp
-            | xetile.StoreScatterOp
-            | xetile.AtomicRmwTileOp,
-        )
-        yield _tile_access(op, op.tile, kind)
+        access: Any = op
+        yield _tile_access(op, access.tile, kind)
     elif isinstance(op, func.CallOp):
         yield Access(op, WRITE, frozenset({None}))
     elif not isinstance(op, xetile.PrefetchTileOp | memref.DeallocOp):
@@ -214,21 +204,18 @@ def _place_at(op: Operation, pending: Pending) -> Pending:
         skipped = _NOTHING if len(ends) == 2 else pending
         return skipped.union(*ends)
     if op.regions:
-        return _place_in_loop(op, pending)
+        # First what the turns of a loop do to one another, then what came before it.
+        _around(op, _NOTHING)
+        clashes, _ = _follow([op], pending)
+        if clashes:
+            Builder.before(op).add(gpu.BarrierOp())
+            pending = _NOTHING
+        return _around(op, pending)
     accesses = frozenset(accesses_of(op))
     if _clash(accesses, pending, op):
-        _insert_before(op)
+        Builder.before(op).add(gpu.BarrierOp())
         pending = _NOTHING
     return pending | accesses
-
-
-def _place_in_loop(op: Operation, pending: Pending) -> Pending:
-    """First what the turns of a loop do to one another, then what came before it."""
-    _around(op, _NOTHING)
-    if _meets(op, pending):
-        _insert_before(op)
-        pending = _NOTHING
-    return _around(op, pending)
 
 
 def _around(op: Operation, pending: Pending) -> Pending:
@@ -247,12 +234,6 @@ def _around(op: Operation, pending: Pending) -> Pending:
         if again == entry:
             return left
         entry = again
-
-
-def _meets(op: Operation, pending: Pending) -> bool:
-    """Whether something in ``op`` clashes with ``pending``, barriers aside."""
-    met, _ = _follow([op], pending)
-    return met
 
 
 def _follow(ops: Iterable[Operation], pending: Pending) -> tuple[bool, Pending]:
@@ -294,9 +275,3 @@ def _remark(op: Operation, other: Access) -> None:
     name = other.op.name.removeprefix("xetile.")
     text = f"`{name}`{line} {other.kind} the same memory in other subgroups"
     remark(op, "barriers", f"all subgroups wait before this: {text}")
-
-
-def _insert_before(op: Operation) -> None:
-    block = op.parent
-    assert block is not None
-    block.insert_op_before(gpu.BarrierOp(location=op.location), op)
