@@ -21,7 +21,9 @@ def _for(em: Emitter, op: scf.ForOp) -> None:
     b, body = em.builder, op.body.block
     lower, upper, step, *inits = em.all(op.operands)
     compute_rows(em, op)
-    if _is_tested_below(op):
+    # In a short loop one jump a trip counts.
+    is_inner = not any(each.regions for each in op.body.block.ops)
+    if is_inner and not op.init_args and (constant_index(op.step) or 0) > 0:
         _emit_tested_below(em, op)
         return
     before = b.block
@@ -43,12 +45,6 @@ def _for(em: Emitter, op: scf.ForOp) -> None:
     b.branch(head)
     b.position_at_end(after)
     _bind(em, op.results, carried)
-
-
-def _is_tested_below(op: scf.ForOp) -> bool:
-    """Whether a loop is short enough for one jump a trip to count."""
-    is_inner = not any(each.regions for each in op.body.block.ops)
-    return is_inner and not op.init_args and (constant_index(op.step) or 0) > 0
 
 
 def _emit_tested_below(em: Emitter, op: scf.ForOp) -> None:

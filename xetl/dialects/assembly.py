@@ -316,20 +316,17 @@ class _Parser(FormatParser):
         if self.parse_optional_keyword("prop-dict"):
             return _PropertyDictionary()
         if self.parse_optional_keyword("types"):
-            return self._parse_type_list()
+            # Parse ``($a, $b)``.
+            found: list[OperandDirective] = []
+
+            def parse_one() -> None:
+                operand = self.parse_typeable_directive(False)
+                assert isinstance(operand, OperandDirective)
+                found.append(operand)
+
+            self.parse_comma_separated_list(self.Delimiter.PAREN, parse_one)
+            return _TypeList(tuple(found))
         return super().parse_format_directive(inside_ref)
-
-    def _parse_type_list(self) -> _TypeList:
-        """Parse ``($a, $b)``."""
-        found: list[OperandDirective] = []
-
-        def parse_one() -> None:
-            operand = self.parse_typeable_directive(False)
-            assert isinstance(operand, OperandDirective)
-            found.append(operand)
-
-        self.parse_comma_separated_list(self.Delimiter.PAREN, parse_one)
-        return _TypeList(tuple(found))
 
     def verify_properties(
         self, elements: list[FormatDirective], attr_dict_idx: int

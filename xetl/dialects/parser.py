@@ -19,16 +19,9 @@ from collections.abc import Iterable
 from math import prod
 from typing import Any, NoReturn
 
+from xdsl import ir
 from xdsl.context import Context
 from xdsl.dialects import builtin
-from xdsl.ir import (
-    Attribute,
-    AttributeInvT,
-    Dialect,
-    Operation,
-    SSAValue,
-    TypeAttribute,
-)
 from xdsl.ir.affine import (
     AffineBinaryOpExpr,
     AffineBinaryOpKind,
@@ -94,7 +87,7 @@ class MemRefTextParser(AttrParser):
                 space = self._space() if self.parse_optional_punctuation(",") else None
         return builtin.MemRefType(element, shape, layout, space or builtin.NoneAttr())
 
-    def _space(self) -> Attribute:
+    def _space(self) -> ir.Attribute:
         if self.parse_optional_keyword("slm"):
             return _SHARED
         position = self.pos
@@ -178,7 +171,7 @@ def _product(left: _Terms, right: _Terms) -> _Terms | None:
     }
 
 
-DIALECTS: tuple[Dialect, ...] = (
+DIALECTS: tuple[ir.Dialect, ...] = (
     *(builtin.Builtin, Arith, Math, Scf, Cf, Func, Gpu, Index, MemRef, Vector),
     *(XeGPUHints, XeTile, Affine, Ub, Linalg),
 )
@@ -194,7 +187,7 @@ class XetlContext(Context):
     kept as text and ignored.  In our own dialect an unknown name is a mistake.
     """
 
-    def get_optional_attr(self, name: str) -> type[Attribute] | None:
+    def get_optional_attr(self, name: str) -> type[ir.Attribute] | None:
         """The attribute class, or one that keeps the text."""
         known = super().get_optional_attr(name)
         if known is None and not _is_ours(name):
@@ -202,12 +195,12 @@ class XetlContext(Context):
             self._loaded_attrs[name] = known
         return known
 
-    def get_optional_type(self, name: str) -> type[TypeAttribute] | None:
+    def get_optional_type(self, name: str) -> type[ir.TypeAttribute] | None:
         """The class of a type, or one that keeps the text."""
         known = super().get_optional_type(name)
         if known is None and not _is_ours(name):
             made = builtin.UnregisteredAttr.with_name_and_type(name, True)
-            assert issubclass(made, TypeAttribute)
+            assert issubclass(made, ir.TypeAttribute)
             known = self._loaded_types[name] = made
         return known
 
@@ -216,7 +209,7 @@ def _is_ours(name: str) -> bool:
     return name.startswith(f"{XeTile.name}.")
 
 
-def make_context(extra: Iterable[Dialect] = ()) -> Context:
+def make_context(extra: Iterable[ir.Dialect] = ()) -> Context:
     """A context with all our dialects, and ``extra`` ones in place of ours."""
     chosen = {dialect.name: dialect for dialect in (*DIALECTS, *extra)}
     context = XetlContext()
@@ -228,11 +221,11 @@ def make_context(extra: Iterable[Dialect] = ()) -> Context:
     return context
 
 
-def _xsmm() -> Dialect:
+def _xsmm() -> ir.Dialect:
     return import_whole("xetl.dialects.xsmm").Xsmm
 
 
-def _llvm() -> Dialect:
+def _llvm() -> ir.Dialect:
     return import_whole("xetl.dialects.upstream.llvm").Llvm
 
 
@@ -243,7 +236,7 @@ _RARE = {"xsmm": _xsmm, "llvm": _llvm}
 class _HexElement(AttrParser._TensorLiteralElement):  # pyright: ignore[reportPrivateUsage]
     """``0xFF800000`` in a dense constant: the bits of a float, if it is one."""
 
-    def to_type(self, parser: AttrParser, type: Attribute):
+    def to_type(self, parser: AttrParser, type: ir.Attribute):
         """The bits as a number of ``type``."""
         if not isinstance(type, builtin.AnyFloat):
             return super().to_type(parser, type)  # pyright: ignore[reportArgumentType]
@@ -258,7 +251,7 @@ class _HexElement(AttrParser._TensorLiteralElement):  # pyright: ignore[reportPr
 _MOST_BITS = 64
 
 
-def _too_large(type_: Attribute | None) -> str | None:
+def _too_large(type_: ir.Attribute | None) -> str | None:
     """Why nobody can compute with a type; None if one can."""
     if isinstance(type_, builtin.VectorType):
         most, count = config.max_tile_elements, prod(type_.get_shape())
@@ -296,7 +289,7 @@ class XetlParser(HostCodeParser, MemRefTextParser):
         """Where the name of the operation that is being read stands."""
         return self._name_positions[-1] if self._name_positions else self.pos
 
-    def parse_optional_type(self) -> TypeAttribute | None:
+    def parse_optional_type(self) -> ir.TypeAttribute | None:
         """A type, unless it is so large that its constants would take all memory."""
         start = self.pos
         found = super().parse_optional_type()
@@ -305,14 +298,6 @@ class XetlParser(HostCodeParser, MemRefTextParser):
             self.raise_error(problem, start)
         return found
 
-    def location_at(self, position: int) -> builtin.FileLineColLoc:
-        """Line and column, both from 1, of a character."""
-        line = bisect_right(self._line_starts, position)
-        column = position - self._line_starts[line - 1] + 1
-        return builtin.FileLineColLoc(
-            self._file, builtin.IntAttr(line), builtin.IntAttr(column)
-        )
-
     def _parse_op_result_list(self) -> list[tuple[Span, int]]:
         # Results come first; what follows them is the name of the operation.
         results = super()._parse_op_result_list()
@@ -320,23 +305,27 @@ class XetlParser(HostCodeParser, MemRefTextParser):
         return results
 
     def resolve_operand(
-        self, operand: UnresolvedOperand, type: AttributeInvT
-    ) -> SSAValue[AttributeInvT]:
+        self, operand: UnresolvedOperand, type: ir.AttributeInvT
+    ) -> ir.SSAValue[ir.AttributeInvT]:
         """The value, now or once it is defined."""
         name = operand.operand_name
         if name not in self.ssa_values and name not in self.forward_ssa_references:
             self.forward_positions[name] = operand.span.start
         return super().resolve_operand(operand, type)
 
-    def parse_operation(self) -> Operation:
+    def parse_operation(self) -> ir.Operation:
         """Parse an operation and locate it, unless the text does."""
         op = super().parse_operation()
         position = self._name_positions.pop()
         if isinstance(op.location, builtin.UnknownLoc) or not self._keeps_locations:
-            op.location = self.location_at(position)
+            line = bisect_right(self._line_starts, position)
+            column = position - self._line_starts[line - 1] + 1
+            op.location = builtin.FileLineColLoc(
+                self._file, builtin.IntAttr(line), builtin.IntAttr(column)
+            )
         return op
 
-    def _parse_generic_operation(self, op_type: type[Operation]) -> Operation:
+    def _parse_generic_operation(self, op_type: type[ir.Operation]) -> ir.Operation:
         # MLIR writes flags that are not set; the custom form and our passes leave
         # them out, and equal operations should look equal.
         op = super()._parse_generic_operation(op_type)
@@ -370,7 +359,7 @@ class XetlParser(HostCodeParser, MemRefTextParser):
                 self.parse_integer()
             return found
         self._consume_token()
-        metadata: Attribute = builtin.NoneAttr()
+        metadata: ir.Attribute = builtin.NoneAttr()
         if self.parse_optional_punctuation("<"):
             metadata = self.parse_attribute()
             self.parse_punctuation(">")
@@ -386,7 +375,7 @@ class XetlParser(HostCodeParser, MemRefTextParser):
                 self.raise_error("expected '#-}' at the end of the metadata")
             self._consume_token()
 
-    def _get_op_by_name(self, name: str) -> type[Operation]:
+    def _get_op_by_name(self, name: str) -> type[ir.Operation]:
         if name.startswith("transform."):
             text = (
                 "scripts of `transform` are not read: backends choose tiles and loops"
@@ -424,7 +413,7 @@ _ATOMIC_KINDS = (
 _PROPERTIES = {"broadcast_dim": "broadcast_dims", "reduction_dim": "reduction_dims"}
 
 
-def settle(op: Operation) -> None:
+def settle(op: ir.Operation) -> None:
     """Rewrite an operation of our dialect that was read in generic form, in place."""
     for old, new in _PROPERTIES.items():
         for found in (op.properties, op.attributes):
@@ -441,7 +430,7 @@ def settle(op: Operation) -> None:
         op.operands = (value, mask, tile)
 
 
-def _kind(given: Attribute) -> Attribute:
+def _kind(given: ir.Attribute) -> ir.Attribute:
     if isinstance(given, CombiningKindAttr):
         return builtin.StringAttr(given.kind)
     if is_integer_attr(given) and 0 <= given.value.data < len(_ATOMIC_KINDS):

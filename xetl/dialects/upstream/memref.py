@@ -13,16 +13,7 @@ from xdsl.ir import Attribute, Dialect, TypeAttribute
 from xdsl.irdl import operand_def, opt_prop_def, prop_def, result_def, var_operand_def
 from xdsl.utils.exceptions import VerifyException
 
-from ..base import (
-    check,
-    element_of,
-    is_dense,
-    is_memref,
-    memref_type,
-    parse_attributes,
-    print_attributes,
-    write,
-)
+from .. import base
 from ..memref_layout import has_static_layout
 from ..operation import XetlOp, operations_of
 from ..traits import READS_AND_WRITES
@@ -40,8 +31,8 @@ class _IndexedOp(XetlOp):
 
     def verify_(self) -> None:
         op: Any = self
-        rank, given = memref_type(op.memref).get_num_dims(), len(op.indices)
-        check(rank == given, "expected {} indices, found {}", rank, given)
+        rank, given = base.memref_type(op.memref).get_num_dims(), len(op.indices)
+        base.check(rank == given, "expected {} indices, found {}", rank, given)
 
 
 class LoadOp(_IndexedOp, name="memref.load", traits=[traits.MemoryReadEffect()]):
@@ -50,7 +41,7 @@ class LoadOp(_IndexedOp, name="memref.load", traits=[traits.MemoryReadEffect()])
     memref = operand_def(builtin.MemRefType)
     indices = var_operand_def(builtin.IndexType)
     nontemporal = alignment = opt_prop_def(builtin.IntegerAttr)
-    result = result_def(like("memref", element_of))
+    result = result_def(like("memref", base.element_of))
 
     assembly_format = "$memref custom<Indices>($indices) attr-dict `:` type($memref)"
 
@@ -58,7 +49,7 @@ class LoadOp(_IndexedOp, name="memref.load", traits=[traits.MemoryReadEffect()])
 class StoreOp(_IndexedOp, name="memref.store", traits=[traits.MemoryWriteEffect()]):
     """Write one element."""
 
-    value = operand_def(like("memref", element_of))
+    value = operand_def(like("memref", base.element_of))
     memref = operand_def(builtin.MemRefType)
     indices = var_operand_def(builtin.IndexType)
     nontemporal = alignment = opt_prop_def(builtin.IntegerAttr)
@@ -86,7 +77,7 @@ class PrefetchOp(_IndexedOp, name="memref.prefetch", traits=READS_AND_WRITES):
     def verify_(self) -> None:
         super().verify_()
         found = self.localityHint.value.data
-        check(0 <= found <= 3, "locality is 0, 1, 2 or 3, found {}", found)
+        base.check(0 <= found <= 3, "locality is 0, 1, 2 or 3, found {}", found)
 
 
 class _AllocLike(XetlOp, traits=[traits.MemoryAllocEffect()]):
@@ -102,7 +93,9 @@ class _AllocLike(XetlOp, traits=[traits.MemoryAllocEffect()]):
     def verify_(self) -> None:
         needed = self.result.type.get_shape().count(builtin.DYNAMIC_INDEX)
         found = len(self.dynamic_sizes)
-        check(needed == found, "expected {} dynamic sizes, found {}", needed, found)
+        base.check(
+            needed == found, "expected {} dynamic sizes, found {}", needed, found
+        )
         bytes_ = 1 if self.alignment is None else self.alignment.value.data
         if not (bytes_ > 0 and bytes_ & (bytes_ - 1) == 0):
             raise VerifyException(f"an alignment is a power of 2, found {bytes_}")
@@ -164,7 +157,7 @@ class AtomicRmwOp(
     """Combine one element with a value, atomically; gives the old one."""
 
     kind = prop_def(builtin.IntegerAttr | builtin.StringAttr)
-    value = operand_def(like("memref", element_of))
+    value = operand_def(like("memref", base.element_of))
     memref = operand_def(builtin.MemRefType)
     indices = var_operand_def(builtin.IndexType)
     result = result_def(like("value"))
@@ -214,7 +207,7 @@ class GlobalOp(XetlOp, name="memref.global", traits=[traits.SymbolOpInterface()]
                 properties["initial_value"] = builtin.UnitAttr()
             else:
                 properties["initial_value"] = _parse_value(parser, type_)
-        found, attributes = parse_attributes(parser, cls)
+        found, attributes = base.parse_attributes(parser, cls)
         return cls.create(properties=properties | found, attributes=attributes)
 
     def print(self, printer: Printer) -> None:
@@ -224,19 +217,19 @@ class GlobalOp(XetlOp, name="memref.global", traits=[traits.SymbolOpInterface()]
         if self.constant is not None:
             printer.print_string("constant ")
         printer.print_symbol_name(self.sym_name.data)
-        write(printer, " : ", self.type)
+        base.write(printer, " : ", self.type)
         value = self.initial_value
         if isinstance(value, builtin.UnitAttr):
-            write(printer, " = uninitialized")
+            base.write(printer, " = uninitialized")
         elif value is not None:
-            write(printer, " = ", str(value).rpartition(" : ")[0])
-        print_attributes(printer, self, _HIDDEN_OF_GLOBAL)
+            base.write(printer, " = ", str(value).rpartition(" : ")[0])
+        base.print_attributes(printer, self, _HIDDEN_OF_GLOBAL)
 
     def verify_(self) -> None:
         type_, value = self.type, self.initial_value
-        fits = is_memref(type_) and has_static_layout(type_)
-        check(fits, "a global has a memref type of static shape, found {}", type_)
-        if is_memref(type_) and is_dense(value):
+        fits = base.is_memref(type_) and has_static_layout(type_)
+        base.check(fits, "a global has a memref type of static shape, found {}", type_)
+        if base.is_memref(type_) and base.is_dense(value):
             expected = _filled(type_)
             if value.type != expected:
                 raise VerifyException(f"the value is {value.type}, expected {expected}")
@@ -244,7 +237,7 @@ class GlobalOp(XetlOp, name="memref.global", traits=[traits.SymbolOpInterface()]
 
 def _parse_value(parser: Parser, type_: Attribute) -> Attribute:
     """Parse ``dense<...>``, whose type is the tensor of the memref's shape."""
-    if not is_memref(type_):
+    if not base.is_memref(type_):
         parser.raise_error(f"expected a memref type, found {type_}")
     parser.parse_keyword("dense")
     return parser.parse_dense_int_or_fp_elements_attr(_filled(type_))  # pyright: ignore[reportArgumentType] (the elements are checked by it)

@@ -22,20 +22,7 @@ from xdsl.traits import (
 )
 from xdsl.utils.exceptions import VerifyException
 
-from ..base import (
-    Index,
-    MixedList,
-    Part,
-    check,
-    ints_of,
-    mix_indices,
-    parse_attributes,
-    parse_indices,
-    parse_operands,
-    print_attributes,
-    resolve_indices,
-    write,
-)
+from .. import base
 from ..operation import Common, XetlOp
 from ..type_rules import like_all
 from .func import GivingOp
@@ -67,7 +54,7 @@ def parse_assignments(
 
 def assignments(
     arguments: Sequence[SSAValue], values: Sequence[SSAValue]
-) -> list[Part]:
+) -> list[base.Part]:
     """``(%a = %b, ...)``."""
     return [(one, " = ", value) for one, value in zip(arguments, values)]
 
@@ -117,7 +104,7 @@ def parse_result_types(parser: Parser) -> list[Attribute]:
 def print_result_types(printer: Printer, types: Sequence[Attribute]) -> None:
     """Print ``-> (types)``, or nothing if there are none."""
     if types:
-        write(printer, " -> ", [*types])
+        base.write(printer, " -> ", [*types])
 
 
 def parse_yielding_region(parser: Parser, terminator: type[Operation]) -> Region:
@@ -143,7 +130,7 @@ class ReduceOp(
         operands: Sequence[SSAValue] = []
         regions: list[Region] = []
         if parser.parse_optional_punctuation("("):
-            unresolved = parse_operands(parser)
+            unresolved = base.parse_operands(parser)
             parser.parse_punctuation(":")
             types = parser.parse_comma_separated_list(
                 parser.Delimiter.NONE, parser.parse_type
@@ -153,19 +140,19 @@ class ReduceOp(
             regions = parser.parse_comma_separated_list(
                 parser.Delimiter.NONE, parser.parse_region
             )
-        _, attributes = parse_attributes(parser, cls)
+        _, attributes = base.parse_attributes(parser, cls)
         return cls.create(operands=operands, regions=regions, attributes=attributes)
 
     def print(self, printer: Printer) -> None:
         if self.arguments:
             with printer.in_parens():
                 printer.print_list(self.arguments, printer.print_ssa_value)
-                write(printer, " : ")
+                base.write(printer, " : ")
                 types = [each.type for each in self.arguments]
                 printer.print_list(types, printer.print_attribute)
-            write(printer, " ")
+            base.write(printer, " ")
             printer.print_list(self.reductions, printer.print_region)
-        print_attributes(printer, self)
+        base.print_attributes(printer, self)
 
 
 class ReduceReturnOp(XetlOp, name="scf.reduce.return", traits=[IsTerminator(), Pure()]):
@@ -199,16 +186,16 @@ class ParallelOp(
 
         counters = parse_counters(parser)
         parser.parse_punctuation("=")
-        bounds = [resolve_indices(parser, parse_list())]
+        bounds = [base.resolve_indices(parser, parse_list())]
         for word in ("to", "step"):
             parser.parse_keyword(word)
-            bounds.append(resolve_indices(parser, parse_list()))
+            bounds.append(base.resolve_indices(parser, parse_list()))
         inits = parse_list() if parser.parse_optional_keyword("init") else []
         types = parse_result_types(parser)
         init_vals = parser.resolve_operands(inits, types, parser.pos)
         body = parser.parse_region(counters)
         terminate(body, ReduceOp)
-        _, attributes = parse_attributes(parser, cls)
+        _, attributes = base.parse_attributes(parser, cls)
         return cls.build(
             operands=[*bounds, init_vals],
             result_types=[types],
@@ -217,27 +204,29 @@ class ParallelOp(
         )
 
     def print(self, printer: Printer) -> None:
-        write(printer, " ", [*self.body.block.args], " = ", [*self.lower_bounds])
-        write(printer, " to ", [*self.upper_bounds], " step ", [*self.steps])
+        base.write(printer, " ", [*self.body.block.args], " = ", [*self.lower_bounds])
+        base.write(printer, " to ", [*self.upper_bounds], " step ", [*self.steps])
         if self.init_vals:
-            write(printer, " init ", [*self.init_vals])
+            base.write(printer, " init ", [*self.init_vals])
         print_result_types(printer, self.result_types)
-        write(printer, " ")
+        base.write(printer, " ")
         printer.print_region(self.body, print_entry_block_args=False)
-        print_attributes(printer, self, ("operandSegmentSizes",))
+        base.print_attributes(printer, self, ("operandSegmentSizes",))
 
     def verify_(self) -> None:
         rank = len(self.lower_bounds)
         text = "a parallel loop needs as many lower bounds as upper bounds and steps"
-        check(rank == len(self.upper_bounds) == len(self.steps) > 0, text)
+        base.check(rank == len(self.upper_bounds) == len(self.steps) > 0, text)
         found = [argument.type for argument in self.body.block.args]
         text = "the body takes {}, expected {} index counters"
-        check(found == [IndexType()] * rank, text, found, rank)
+        base.check(found == [IndexType()] * rank, text, found, rank)
         last = self.body.block.last_op
         given = [value.type for value in last.operands] if last else []
         carried = [value.type for value in self.init_vals]
         fits = isinstance(last, ReduceOp) and given == carried
-        check(fits, "the body must end in scf.reduce with a value for each init value")
+        base.check(
+            fits, "the body must end in scf.reduce with a value for each init value"
+        )
 
 
 _BOUNDS = ("staticLowerBound", "staticUpperBound", "staticStep")
@@ -261,16 +250,16 @@ class ForallInParallelOp(
         region = parser.parse_region()
         if not region.blocks:
             region.add_block(Block())
-        _, attributes = parse_attributes(parser, cls)
+        _, attributes = base.parse_attributes(parser, cls)
         return cls(region, attributes=attributes)
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
         printer.print_region(self.region, print_empty_block=False)
-        print_attributes(printer, self)
+        base.print_attributes(printer, self)
 
     def verify_(self) -> None:
-        check(not self.region.block.ops, "scf.forall on memrefs inserts nothing")
+        base.check(not self.region.block.ops, "scf.forall on memrefs inserts nothing")
 
 
 class ForallOp(XetlOp, name="scf.forall", traits=[RecursiveMemoryEffect()]):
@@ -286,12 +275,12 @@ class ForallOp(XetlOp, name="scf.forall", traits=[RecursiveMemoryEffect()]):
     mapping = irdl.opt_prop_def(ArrayAttr[Attribute])
     region = irdl.region_def("single_block")
 
-    lower_bounds = MixedList("dynamic_lower_bound", _BOUNDS[0], "lower")
-    upper_bounds = MixedList("dynamic_upper_bound", _BOUNDS[1], "upper")
-    steps = MixedList("dynamic_step", _BOUNDS[2], "step")
+    lower_bounds = base.MixedList("dynamic_lower_bound", _BOUNDS[0], "lower")
+    upper_bounds = base.MixedList("dynamic_upper_bound", _BOUNDS[1], "upper")
+    steps = base.MixedList("dynamic_step", _BOUNDS[2], "step")
 
     @property
-    def mixed_bounds(self) -> tuple[tuple[Index, ...], ...]:
+    def mixed_bounds(self) -> tuple[tuple[base.Index, ...], ...]:
         """Lower bounds, upper bounds and steps."""
         return self.lower_bounds, self.upper_bounds, self.steps
 
@@ -300,14 +289,16 @@ class ForallOp(XetlOp, name="scf.forall", traits=[RecursiveMemoryEffect()]):
         """Parse ``(%i, %j) in (32, %n) {...}`` or ``= (0) to (%n) step (2)``."""
         paren, counters = parser.Delimiter.PAREN, parse_counters(parser)
         words = ("in",) if parser.parse_optional_keyword("in") else ("=", "to", "step")
-        bounds: list[tuple[Index, ...]] = []
+        bounds: list[tuple[base.Index, ...]] = []
         for word in words:
             if word == "=":
                 parser.parse_punctuation("=")
             elif word != "in":
                 parser.parse_keyword(word)
-            values, static = parse_indices(parser, paren)
-            bounds.append(mix_indices(static, resolve_indices(parser, values)))
+            values, static = base.parse_indices(parser, paren)
+            bounds.append(
+                base.mix_indices(static, base.resolve_indices(parser, values))
+            )
         if words == ("in",):
             rank = len(counters)
             bounds = [(0,) * rank, bounds[0], (1,) * rank]
@@ -320,30 +311,30 @@ class ForallOp(XetlOp, name="scf.forall", traits=[RecursiveMemoryEffect()]):
         body = parser.parse_region(counters)
         if not isinstance(body.block.last_op, ForallInParallelOp):
             body.block.add_op(ForallInParallelOp())
-        properties, attributes = parse_attributes(parser, cls)
+        properties, attributes = base.parse_attributes(parser, cls)
         mapping = properties.get("mapping")
         return cls(*bounds, (), body, mapping=mapping, attributes=attributes)
 
     def print(self, printer: Printer) -> None:
         lowers, uppers, steps = self.mixed_bounds
-        write(printer, " ", [*self.region.block.args])
+        base.write(printer, " ", [*self.region.block.args])
         if set(lowers) == {0} and set(steps) == {1}:
-            write(printer, " in ", [*uppers])
+            base.write(printer, " in ", [*uppers])
         else:
-            write(printer, " = ", [*lowers], " to ", [*uppers], " step ", [*steps])
-        write(printer, " ")
+            base.write(printer, " = ", [*lowers], " to ", [*uppers], " step ", [*steps])
+        base.write(printer, " ")
         last = self.region.block.last_op
         printer.print_region(
             self.region,
             print_entry_block_args=False,
             print_block_terminators=last is not None and bool(last.attributes),
         )
-        print_attributes(printer, self, (*_BOUNDS, "operandSegmentSizes"))
+        base.print_attributes(printer, self, (*_BOUNDS, "operandSegmentSizes"))
 
     def verify_(self) -> None:
-        check(not self.outputs, "scf.forall over tensors is not supported")
+        base.check(not self.outputs, "scf.forall over tensors is not supported")
         self.verify_lists()
-        ranks = {len(ints_of(self.properties[name])) for name in _BOUNDS}
+        ranks = {len(base.ints_of(self.properties[name])) for name in _BOUNDS}
         found = [argument.type for argument in self.region.block.args]
         if not (ranks == {len(found)} and found == [IndexType()] * len(found)):
             raise VerifyException(

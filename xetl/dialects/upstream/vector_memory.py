@@ -160,14 +160,6 @@ class ScatterOp(_Access, name="vector.scatter", traits=[MemoryWriteEffect()]):
     )
 
 
-def minor_identity(memory_rank: int, vector_rank: int) -> builtin.AffineMapAttr:
-    """The map from memory to the vector that takes the last dimensions."""
-    dims = range(memory_rank - vector_rank, memory_rank)
-    return builtin.AffineMapAttr(
-        AffineMap(memory_rank, 0, tuple(map(AffineDimExpr, dims)))
-    )
-
-
 def _flags(values: Sequence[bool]) -> builtin.ArrayAttr[builtin.IntegerAttr]:
     return builtin.ArrayAttr(
         [builtin.BoolAttr(int(value), builtin.i1) for value in values]
@@ -179,7 +171,12 @@ def _defaults(vector: str) -> Defaults:
 
     def make(types: Mapping[str, Attribute]) -> dict[str, Attribute]:
         rank = len(shape_of(types[vector]))
-        default = minor_identity(len(shape_of(types["base"])), rank)
+        # The map from memory to the vector that takes the last dimensions.
+        memory_rank = len(shape_of(types["base"]))
+        dims = range(memory_rank - rank, memory_rank)
+        default = builtin.AffineMapAttr(
+            AffineMap(memory_rank, 0, tuple(map(AffineDimExpr, dims)))
+        )
         return {"permutation_map": default, "in_bounds": _flags([False] * rank)}
 
     return make

@@ -19,19 +19,8 @@ from xdsl.ir.affine import AffineDimExpr, AffineMap
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
+from .. import base
 from ..attributes import WordAttr
-from ..base import (
-    Value,
-    check,
-    element_type,
-    ints_of,
-    is_array,
-    is_vector,
-    parse_attributes,
-    parse_operands,
-    vector_type,
-    write,
-)
 from ..operation import Common, XetlOp
 from ..reduction_kinds import CombiningKindAttr, kind_fits
 from ..traits import Elementwise
@@ -45,7 +34,7 @@ if TYPE_CHECKING:
 
 def _check_kind(kind: CombiningKindAttr, element: Attribute) -> None:
     text = "`{}` does not combine elements of type {}"
-    check(kind_fits(kind.kind, element), text, kind.kind, element)
+    base.check(kind_fits(kind.kind, element), text, kind.kind, element)
 
 
 class ReductionOp(XetlOp, name="vector.reduction", traits=[Pure()]):
@@ -55,7 +44,7 @@ class ReductionOp(XetlOp, name="vector.reduction", traits=[Pure()]):
     source = irdl.operand_def(VectorType)
     acc = irdl.opt_operand_def(like("result"))
     fastmath = irdl.opt_prop_def(FastMathFlagsAttr)
-    result = irdl.result_def(like("source", element_type))
+    result = irdl.result_def(like("source", base.element_type))
 
     assembly_format = (
         "custom<Combined>($kind) `,` $source (`,` $acc^)? custom<Flags>($fastmath) "
@@ -63,8 +52,8 @@ class ReductionOp(XetlOp, name="vector.reduction", traits=[Pure()]):
     )
 
     def verify_(self) -> None:
-        type_ = vector_type(self.source)
-        check(type_.get_num_dims() <= 1, "expected rank 1, found {}", type_)
+        type_ = base.vector_type(self.source)
+        base.check(type_.get_num_dims() <= 1, "expected rank 1, found {}", type_)
         _check_kind(self.kind, type_.element_type)
 
 
@@ -85,10 +74,10 @@ class MultiReductionOp(XetlOp, name="vector.multi_reduction", traits=[Pure()]):
     @property
     def dims(self) -> tuple[int, ...]:
         """The dimensions that disappear."""
-        return ints_of(self.reduction_dims)
+        return base.ints_of(self.reduction_dims)
 
     def verify_(self) -> None:
-        type_, dims = vector_type(self.source), self.dims
+        type_, dims = base.vector_type(self.source), self.dims
         _check_kind(self.kind, type_.element_type)
         rank = type_.get_num_dims()
         if not (len(set(dims)) == len(dims) and all(0 <= dim < rank for dim in dims)):
@@ -147,9 +136,9 @@ class ContractOp(XetlOp, name="vector.contract", traits=[Pure()]):
 
     def __init__(
         self,
-        lhs: Value,
-        rhs: Value,
-        acc: Value,
+        lhs: base.Value,
+        rhs: base.Value,
+        acc: base.Value,
         indexing_maps: Sequence[Sequence[int]],
         iterator_types: Sequence[str],
         **common: Unpack[Common],
@@ -181,11 +170,11 @@ class ContractOp(XetlOp, name="vector.contract", traits=[Pure()]):
     @classmethod
     def parse(cls, parser: Parser) -> Self:
         """Parse ``{maps, iterators, kind} %a, %b, %c : types into type``."""
-        properties, attributes = parse_attributes(parser, cls)
+        properties, attributes = base.parse_attributes(parser, cls)
         iterators = properties.get("iterator_types")
-        if is_array(iterators):
+        if base.is_array(iterators):
             properties["iterator_types"] = ArrayAttr(map(_iterator, iterators))
-        operands = parse_operands(parser)
+        operands = base.parse_operands(parser)
         attributes |= parser.parse_optional_attr_dict()
         parser.parse_punctuation(":")
         none = parser.Delimiter.NONE
@@ -211,16 +200,16 @@ class ContractOp(XetlOp, name="vector.contract", traits=[Pure()]):
         printer.print_list(self.operands, printer.print_ssa_value)
         printer.print_string(" : ")
         printer.print_list([self.lhs.type, self.rhs.type], printer.print_attribute)
-        write(printer, " into ", self.result.type)
+        base.write(printer, " into ", self.result.type)
 
     def verify_(self) -> None:
-        types = [vector_type(self.lhs), vector_type(self.rhs), self.acc.type]
-        check(len(self.maps) == 3, "expected three indexing maps")
+        types = [base.vector_type(self.lhs), base.vector_type(self.rhs), self.acc.type]
+        base.check(len(self.maps) == 3, "expected three indexing maps")
         extents: dict[int, int] = {}
         for dims, type_ in zip(self.maps, types):
-            shape = type_.get_shape() if is_vector(type_) else ()
-            check(len(dims) == len(shape), "map {} does not index {}", dims, type_)
+            shape = type_.get_shape() if base.is_vector(type_) else ()
+            base.check(len(dims) == len(shape), "map {} does not index {}", dims, type_)
             for dim, extent in zip(dims, shape):
                 known = extents.setdefault(dim, extent)
                 text = "iterator d{} has extent {} and {}"
-                check(known == extent, text, dim, known, extent)
+                base.check(known == extent, text, dim, known, extent)

@@ -27,23 +27,13 @@ from xdsl.irdl.declarative_assembly_format import (
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 
+from .. import base
 from ..assembly import Silent, spelt
 from ..attributes import parse_int_list
-from ..base import (
-    ParsedIndices,
-    dense_i64,
-    ints_of,
-    is_array,
-    is_integer_attr,
-    parse_attributes,
-    parse_indices,
-    parse_operands,
-    print_indices,
-)
 from ..reduction_kinds import parse_kind
 from .types import TileType, mask_type
 
-_NO_INDICES = ParsedIndices([], dense_i64(()))
+_NO_INDICES = base.ParsedIndices([], base.dense_i64(()))
 
 
 def _parse_arrow(parser: Parser) -> bool:
@@ -99,7 +89,7 @@ class Maps(Silent):
             for name, value in found.items():
                 (state.properties if name in known else state.attributes)[name] = value
             return
-        properties, attributes = parse_attributes(parser, state.op_type)
+        properties, attributes = base.parse_attributes(parser, state.op_type)
         for name, value in attributes.items():
             state.attributes[MAP_SPELLINGS.get(name, name)] = value
         state.properties |= properties
@@ -121,11 +111,11 @@ class PlainLists(Silent):
     """In front of ``attr-dict``: properties ``[1, 0]`` are dense arrays."""
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        properties, attributes = parse_attributes(parser, state.op_type)
+        properties, attributes = base.parse_attributes(parser, state.op_type)
         for name, value in properties.items():
-            if is_array(value):
-                numbers = [n.value.data for n in value if is_integer_attr(n)]
-                value = dense_i64(numbers)
+            if base.is_array(value):
+                numbers = [n.value.data for n in value if base.is_integer_attr(n)]
+                value = base.dense_i64(numbers)
             state.properties[name] = value
         state.attributes |= attributes
 
@@ -147,13 +137,13 @@ class Dims(CustomDirective):
     def parse(self, parser: Parser, state: ParsingState) -> None:
         source = parser.parse_optional_unresolved_operand()
         parser.parse_optional_punctuation(",")
-        dims = dense_i64(value.data for value in parse_int_list(parser))
+        dims = base.dense_i64(value.data for value in parse_int_list(parser))
         self.dims.set(state, dims)
         self.source.set(state, source or parser.parse_unresolved_operand())
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
         self.source.print(printer, state, op)
-        printer.print_string(f" {list(ints_of(self.dims.get(op)))}")
+        printer.print_string(f" {list(base.ints_of(self.dims.get(op)))}")
 
 
 @irdl_custom_directive
@@ -166,7 +156,7 @@ class DimsBehindComma(Dims):
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
         self.source.print(printer, state, op)
         printer.print_string(",")
-        printer.print_string(f" {list(ints_of(self.dims.get(op)))}")
+        printer.print_string(f" {list(base.ints_of(self.dims.get(op)))}")
 
 
 # Operands, then types -----------------------------------------------------------------
@@ -185,21 +175,15 @@ class Listed(CustomDirective):
             if operand is None:
                 break
             operands.append(operand)
-        set_operands(parser, state, operands)
+        # Give each operand of the definition one value; the last one may be absent.
+        definition = state.op_type.get_irdl_definition()
+        if len(operands) > len(state.operands):
+            parser.raise_error(f"{definition.name} has {len(state.operands)} operands")
+        state.operands[:] = [(each,) for each in operands]
+        state.operands += [()] * (len(definition.operands) - len(operands))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
         self.operands.print(printer, state, op)
-
-
-def set_operands(
-    parser: Parser, state: ParsingState, operands: Sequence[UnresolvedOperand]
-) -> None:
-    """Give each operand of the definition one value; the last one may be absent."""
-    definition = state.op_type.get_irdl_definition()
-    if len(operands) > len(state.operands):
-        parser.raise_error(f"{definition.name} has {len(state.operands)} operands")
-    state.operands[:] = [(each,) for each in operands]
-    state.operands += [()] * (len(definition.operands) - len(operands))
 
 
 def _set_operand_types(state: ParsingState, types: Sequence[Attribute]) -> None:
@@ -330,11 +314,11 @@ class Window(CustomDirective):
         ]
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        found = [parse_indices(parser)] if _is_list(parser) else []
+        found = [base.parse_indices(parser)] if _is_list(parser) else []
         scattered: UnresolvedOperand | None = None
         while parser.parse_optional_punctuation(","):
             if _is_list(parser):
-                found.append(parse_indices(parser))
+                found.append(base.parse_indices(parser))
             else:
                 scattered = parser.parse_unresolved_operand()
         found += [_NO_INDICES] * 3
@@ -354,7 +338,7 @@ class Window(CustomDirective):
             if number and constants != _NO_INDICES.static:
                 printer.print_string(", ")
             if not number or constants != _NO_INDICES.static:
-                print_indices(printer, constants, values.get(op))
+                base.print_indices(printer, constants, values.get(op))
 
 
 @irdl_custom_directive
@@ -399,11 +383,11 @@ class Step(CustomDirective):
     def parse(self, parser: Parser, state: ParsingState) -> None:
         offsets, operands = _NO_INDICES, list[UnresolvedOperand]()
         if _is_list(parser):
-            offsets = parse_indices(parser)
+            offsets = base.parse_indices(parser)
         else:
-            operands = parse_operands(parser)
+            operands = base.parse_operands(parser)
         if len(operands) == 2:
-            offsets = ParsedIndices(operands, dense_i64([DYNAMIC_INDEX] * 2))
+            offsets = base.ParsedIndices(operands, base.dense_i64([DYNAMIC_INDEX] * 2))
         self.offsets.set(state, offsets.values)
         self.static_offsets.set(state, offsets.static)
         self.indices.set(state, operands[0] if len(operands) == 1 else None)
@@ -415,7 +399,7 @@ class Step(CustomDirective):
         state.print_whitespace(printer)
         static = self.static_offsets.get(op)
         assert static is not None
-        print_indices(printer, static, self.offsets.get(op))
+        base.print_indices(printer, static, self.offsets.get(op))
 
 
 @irdl_custom_directive

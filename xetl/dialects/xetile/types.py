@@ -26,15 +26,7 @@ from ..attributes import (
 )
 from ..base import check
 from ..kernel_attributes import SHARED
-from .attributes import (
-    LayoutAttr,
-    SgMapAttr,
-    WgMapAttr,
-    WorkgroupMap,
-    XeMapAttr,
-    parse_map,
-    parse_sg_map,
-)
+from . import attributes
 
 if TYPE_CHECKING:
     from xdsl.parser import AttrParser
@@ -44,7 +36,7 @@ GLOBAL = 0
 
 
 def _show_map(printer: Printer, value: Attribute) -> None:
-    if isinstance(value, WgMapAttr | SgMapAttr):
+    if isinstance(value, attributes.WgMapAttr | attributes.SgMapAttr):
         value.print_parameters(printer)
     else:
         printer.print_attribute(value)
@@ -56,8 +48,8 @@ class TileAttr(StructAttr):
 
     name = "xetile.tile_attr"
     FIELDS: ClassVar[Mapping[str, Field]] = {
-        "sg_map": Field(parse_sg_map, _show_map),
-        "wg_map": Field(parse_map, _show_map),
+        "sg_map": Field(attributes.parse_sg_map, _show_map),
+        "wg_map": Field(attributes.parse_map, _show_map),
         "order": list_field(int_list((1, 0))),
         "array_length": int_field("{} : i64", 1),
         "memory_space": int_field("{}", GLOBAL),
@@ -66,8 +58,8 @@ class TileAttr(StructAttr):
     }
     OTHER_NAMES: ClassVar[Mapping[str, str]] = {"sg": "sg_map", "wg": "wg_map"}
 
-    sg: SgMapAttr | builtin.NoneAttr = param_def()
-    wg: WgMapAttr | LayoutAttr | builtin.NoneAttr = param_def()
+    sg: attributes.SgMapAttr | builtin.NoneAttr = param_def()
+    wg: attributes.WgMapAttr | attributes.LayoutAttr | builtin.NoneAttr = param_def()
     order_list: IntList = param_def()
     length: builtin.IntAttr = param_def()
     space: builtin.IntAttr = param_def()
@@ -77,8 +69,8 @@ class TileAttr(StructAttr):
     def __init__(
         self,
         *,
-        sg_map: SgMapAttr | None = None,
-        wg_map: WorkgroupMap | None = None,
+        sg_map: attributes.SgMapAttr | None = None,
+        wg_map: attributes.WorkgroupMap | None = None,
         order: Sequence[int] = (1, 0),
         array_length: int = 1,
         memory_space: int = GLOBAL,
@@ -96,12 +88,12 @@ class TileAttr(StructAttr):
         )
 
     @property
-    def sg_map(self) -> SgMapAttr | None:
+    def sg_map(self) -> attributes.SgMapAttr | None:
         """How a subgroup's data is split among its work items."""
-        return self.sg if isinstance(self.sg, SgMapAttr) else None
+        return self.sg if isinstance(self.sg, attributes.SgMapAttr) else None
 
     @property
-    def wg_map(self) -> WorkgroupMap | None:
+    def wg_map(self) -> attributes.WorkgroupMap | None:
         """How a workgroup's tile is split among its subgroups."""
         return None if isinstance(self.wg, builtin.NoneAttr) else self.wg
 
@@ -200,12 +192,12 @@ class TileType(ShapedType):
         return self.encoding.scattered
 
     @property
-    def wg_map(self) -> WorkgroupMap | None:
+    def wg_map(self) -> attributes.WorkgroupMap | None:
         """See TileAttr.wg_map."""
         return self.encoding.wg_map
 
     @property
-    def sg_map(self) -> SgMapAttr | None:
+    def sg_map(self) -> attributes.SgMapAttr | None:
         """See TileAttr.sg_map."""
         return self.encoding.sg_map
 
@@ -245,14 +237,14 @@ class TileType(ShapedType):
         found = parser.parse_attribute()
         if isinstance(found, TileAttr):
             return found
-        if isinstance(found, WgMapAttr | LayoutAttr):
+        if isinstance(found, attributes.WgMapAttr | attributes.LayoutAttr):
             return TileAttr(wg_map=found)
-        if isinstance(found, SgMapAttr):
+        if isinstance(found, attributes.SgMapAttr):
             return TileAttr(sg_map=found)
-        if isinstance(found, XeMapAttr):
+        if isinstance(found, attributes.XeMapAttr):
             return TileAttr(
-                wg_map=found.wg if isinstance(found.wg, WgMapAttr) else None,
-                sg_map=found.sg if isinstance(found.sg, SgMapAttr) else None,
+                wg_map=found.wg if isinstance(found.wg, attributes.WgMapAttr) else None,
+                sg_map=found.sg if isinstance(found.sg, attributes.SgMapAttr) else None,
             )
         problem = f"expected #xetile.tile_attr<...> or a map, found {found}"
         return parser.raise_error(problem, position)
