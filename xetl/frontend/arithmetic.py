@@ -68,7 +68,20 @@ def binary(ctx: Context, op: Binary, left: Arg, right: Arg) -> Value:
     check_operands(ctx, op.symbol, [left, right])
     if is_scalar(left.value) and is_scalar(right.value):
         return binary_scalars(ctx, op, left.value, right.value)
-    return _binary_vectors(ctx, op, left, right)
+    if op is POW:
+        quick = power(ctx, left, right)
+        if quick is not None:
+            return quick
+    both = unify(ctx, op.symbol, [left, right], to_floats=op in (DIV, POW))
+    dtype, (first, second) = both.dtype, both.vectors
+    if op in (FLOORDIV, MOD) and not dtype.is_bool:
+        return divide(ctx, op, first, second, is_constant(right.value) and right.value)
+    if op is POW and dtype.is_float:
+        return _vector(ctx.emit(math.PowfOp(first.ssa, second.ssa)), both)
+    maker = op.maker(dtype)
+    if maker is None:
+        raise no_such_operator(ctx, op.symbol, dtype)
+    return _vector(ctx.emit(maker(first.ssa, second.ssa)), both)
 
 
 def _join_tuples(
@@ -110,23 +123,6 @@ def check_operands(ctx: Context, symbol: str, args: Sequence[Arg]) -> None:
 
 
 # Vectors ----------------------------------------------------------------------------
-
-
-def _binary_vectors(ctx: Context, op: Binary, left: Arg, right: Arg) -> Vector:
-    if op is POW:
-        quick = power(ctx, left, right)
-        if quick is not None:
-            return quick
-    both = unify(ctx, op.symbol, [left, right], to_floats=op in (DIV, POW))
-    dtype, (first, second) = both.dtype, both.vectors
-    if op in (FLOORDIV, MOD) and not dtype.is_bool:
-        return divide(ctx, op, first, second, is_constant(right.value) and right.value)
-    if op is POW and dtype.is_float:
-        return _vector(ctx.emit(math.PowfOp(first.ssa, second.ssa)), both)
-    maker = op.maker(dtype)
-    if maker is None:
-        raise no_such_operator(ctx, op.symbol, dtype)
-    return _vector(ctx.emit(maker(first.ssa, second.ssa)), both)
 
 
 def _vector(ssa: SSAValue, like: Unified, dtype: DType | None = None) -> Vector:
@@ -260,7 +256,11 @@ def compare(ctx: Context, op: Comparison, left: Arg, right: Arg) -> Value:
         return op.symbol == "!="
     check_operands(ctx, op.symbol, [left, right])
     if is_scalar(left.value) and is_scalar(right.value):
-        return _compare_scalars(ctx, op, left.value, right.value)
+        if "float" in (scalar_kind(left.value), scalar_kind(right.value)):
+            one, other = to_float(ctx, left.value), to_float(ctx, right.value)
+            return Scalar(ctx.emit(arith.CmpfOp(op.floats, one, other)), "bool")
+        one, other = to_int(ctx, left.value), to_int(ctx, right.value)
+        return Scalar(ctx.emit(arith.CmpiOp(op.signed, one, other)), "bool")
     both = unify(ctx, op.symbol, [left, right])
     first, second = (vector.ssa for vector in both.vectors)
     if both.dtype.is_float:
@@ -274,14 +274,6 @@ def _never_equal(left: Value, right: Value) -> bool:
     return any(
         is_constant(value) and not is_scalar(value) for value in (left, right)
     ) and any(isinstance(value, FRONTEND_ONLY) for value in (left, right))
-
-
-def _compare_scalars(ctx: Context, op: Comparison, left: Value, right: Value) -> Scalar:
-    if "float" in (scalar_kind(left), scalar_kind(right)):
-        one, other = to_float(ctx, left), to_float(ctx, right)
-        return Scalar(ctx.emit(arith.CmpfOp(op.floats, one, other)), "bool")
-    one, other = to_int(ctx, left), to_int(ctx, right)
-    return Scalar(ctx.emit(arith.CmpiOp(op.signed, one, other)), "bool")
 
 
 def truth(ctx: Context, arg: Arg) -> bool | Scalar:

@@ -77,7 +77,16 @@ def index_array(
     places = dict(zip(dims or range(len(indices)), (arg.value for arg in indices)))
     inside = _inside(ctx, array, places)
     if len(places) == array.rank:
-        return _load_scalar(ctx, array, [*places.values()], inside)
+        view = as_memref(ctx, array)
+        positions = [to_int(ctx, index) for index in [*places.values()]]
+        with ctx.into() as then_block:
+            element = ctx.emit(memref.LoadOp(view, positions))
+            ctx.add(scf.YieldOp(element))
+        with ctx.into() as else_block:
+            ctx.add(scf.YieldOp(to_element(ctx, 0, array.dtype)))
+        regions = Region(then_block), Region(else_block)
+        loaded = ctx.emit(scf.IfOp(inside, [element.type], *regions))
+        return from_element(ctx, loaded, array.dtype)
     return _select_view(ctx, array, places, inside)
 
 
@@ -192,21 +201,6 @@ def _select_view(
     )
 
 
-def _load_scalar(
-    ctx: Context, array: Array, indices: Sequence[Value], inside: SSAValue
-) -> Scalar:
-    view = as_memref(ctx, array)
-    positions = [to_int(ctx, index) for index in indices]
-    with ctx.into() as then_block:
-        element = ctx.emit(memref.LoadOp(view, positions))
-        ctx.add(scf.YieldOp(element))
-    with ctx.into() as else_block:
-        ctx.add(scf.YieldOp(to_element(ctx, 0, array.dtype)))
-    regions = Region(then_block), Region(else_block)
-    loaded = ctx.emit(scf.IfOp(inside, [element.type], *regions))
-    return from_element(ctx, loaded, array.dtype)
-
-
 # Memrefs ----------------------------------------------------------------------------
 
 
@@ -224,7 +218,8 @@ def as_memref(ctx: Context, array: Array) -> SSAValue:
     """The memref of an array or view, of its own rank."""
     if array.plain:
         return array.root
-    return _reinterpret(ctx, array)
+    how = array.offset, array.sizes, array.strides
+    return ctx.emit(memref.ReinterpretCastOp.of(array.root, *how))
 
 
 def matrix_base(ctx: Context, array: Array) -> Base:
@@ -249,11 +244,6 @@ def base_of(ctx: Context, array: Array) -> Base:
     if all(isinstance(size, int) for size in (*array.sizes, *array.strides)):
         return Base(source, (), (), array.unit_dim)  # static: its type says all
     return Base(source, array.sizes, array.strides, array.unit_dim)
-
-
-def _reinterpret(ctx: Context, array: Array) -> SSAValue:
-    how = array.offset, array.sizes, array.strides
-    return ctx.emit(memref.ReinterpretCastOp.of(array.root, *how))
 
 
 def argument_type(element: Attribute, rank: int, unit_dim: int | None) -> Attribute:

@@ -56,7 +56,11 @@ def _attribute(ctx: Context, node: ast.Attribute) -> Value:
     if isinstance(owner, Array) and node.attr in _ARRAY:
         return _of_array(owner, node)
     if isinstance(owner, Vector) and node.attr in _VECTOR:
-        return _of_vector(ctx, owner, node)
+        if node.attr in ("shape", "dtype", "ndim"):
+            return _of_shaped(owner, node.attr)
+        if node.attr == "T":
+            return transpose_vector(ctx, owner)
+        return BoundMethod(owner, node.value, node.attr)
     if isinstance(owner, Tile) and node.attr in _TILE:
         return _of_shaped(owner, node.attr)
     if isinstance(owner, Scalar) and node.attr == "to":
@@ -65,7 +69,13 @@ def _attribute(ctx: Context, node: ast.Attribute) -> Value:
         return owner.field(node.attr)
     if not is_constant(owner) or isinstance(owner, BoundMethod | Record):
         raise _no_attribute(ctx, owner, node)
-    return _of_constant(ctx, owner, node)
+    try:
+        value = read(
+            ctx, node, lambda: ctx.reads.attribute(owner, node.attr), AttributeError
+        )
+    except AttributeError:
+        raise _no_attribute(ctx, owner, node) from None
+    return plain(value)
 
 
 def _of_shaped(owner: Vector | Tile, name: str) -> Value:
@@ -82,24 +92,6 @@ def _of_array(owner: Array, node: ast.Attribute) -> Value:
     if node.attr in ("stride", "reshape"):
         return BoundMethod(owner, node.value, node.attr)
     return owner.dtype if node.attr == "dtype" else owner.rank
-
-
-def _of_vector(ctx: Context, owner: Vector, node: ast.Attribute) -> Value:
-    if node.attr in ("shape", "dtype", "ndim"):
-        return _of_shaped(owner, node.attr)
-    if node.attr == "T":
-        return transpose_vector(ctx, owner)
-    return BoundMethod(owner, node.value, node.attr)
-
-
-def _of_constant(ctx: Context, owner: Value, node: ast.Attribute) -> Value:
-    try:
-        value = read(
-            ctx, node, lambda: ctx.reads.attribute(owner, node.attr), AttributeError
-        )
-    except AttributeError:
-        raise _no_attribute(ctx, owner, node) from None
-    return plain(value)
 
 
 def _no_attribute(ctx: Context, owner: Value, node: ast.Attribute) -> Exception:

@@ -9,7 +9,6 @@ from dataclasses import field, replace
 from xdsl.ir import Block, Region, SSAValue
 
 from xetl.dialects.upstream import scf
-from xetl.errors import CompileError
 from xetl.frontend import carrying, exits
 from xetl.frontend.casts import to_float
 from xetl.frontend.context import Context
@@ -322,7 +321,10 @@ def _join_returned(meeting: _Join) -> None:
             return
         mine = found.value
     else:
-        one, other = _as_floats_both(meeting, one, other)
+        ctx, first, second = meeting.ctx, one.value, other.value
+        first = _as_float(ctx, meeting.one.block, first, second)
+        second = _as_float(ctx, meeting.other.block, second, first)
+        one, other = Binding(first, one.node), Binding(second, other.node)
         found, mine = other, other.value
         _check_returned(meeting.ctx, one, other)
 
@@ -330,7 +332,10 @@ def _join_returned(meeting: _Join) -> None:
         scope.returned = Binding(value, found.node)
 
     if not carrying.can_cross(mine):
-        raise _cannot_return(meeting.ctx, found)
+        what = carrying.describe_kind(found.value)
+        problem = f"`return` of {what} inside a branch or loop of the run"
+        help_ = "return numbers, vectors or tiles there"
+        raise meeting.ctx.error("X0609", problem, found.node, help=help_)
     left = _DEAD if one is None else one.value
     meeting.cross(left, _DEAD if other is None else other.value, use)
 
@@ -343,22 +348,6 @@ def _check_returned(ctx: Context, one: Binding, other: Binding) -> None:
         and not carrying.same_kind(one.value, other.value)
     ):
         raise exits.disagreement(ctx, other, one, ctx.frame.function)
-
-
-def _cannot_return(ctx: Context, returned: Binding) -> CompileError:
-    what = carrying.describe_kind(returned.value)
-    problem = f"`return` of {what} inside a branch or loop of the run"
-    help_ = "return numbers, vectors or tiles there"
-    return ctx.error("X0609", problem, returned.node, help=help_)
-
-
-def _as_floats_both(
-    meeting: _Join, one: Binding, other: Binding
-) -> tuple[Binding, Binding]:
-    ctx, first, second = meeting.ctx, one.value, other.value
-    first = _as_float(ctx, meeting.one.block, first, second)
-    second = _as_float(ctx, meeting.other.block, second, first)
-    return Binding(first, one.node), Binding(second, other.node)
 
 
 # Ternaries --------------------------------------------------------------------------

@@ -13,19 +13,8 @@ from xdsl.rewriter import InsertPoint
 from xetl.dialects.literals import make_splat
 from xetl.dialects.upstream import arith, math
 from xetl.dialects.upstream.elementwise import FastMathFlag, FastMathFlagsAttr
-from xetl.frontend import arithmetic
+from xetl.frontend import arithmetic, casts
 from xetl.frontend.arguments import Arg, Call, builds
-from xetl.frontend.casts import (
-    absolute,
-    broadcast,
-    broadcast_shapes,
-    convert,
-    from_element,
-    runtime,
-    splat,
-    to_float,
-    to_int,
-)
 from xetl.frontend.context import Context
 from xetl.frontend.operators import ADD, MUL, extremum
 from xetl.frontend.types import (
@@ -97,15 +86,15 @@ def _of_floats(
     ctx, args = call.ctx, [call.args[name] for name in names]
     arithmetic.check_operands(ctx, call.name, args)
     if not any(isinstance(arg.value, Vector) for arg in args):
-        numbers = [to_float(ctx, arg.value) for arg in args]
+        numbers = [casts.to_float(ctx, arg.value) for arg in args]
         return Scalar(ctx.emit(make(*numbers)), "float")
     both = arithmetic.unify(ctx, call.name, args, to_floats=True)
     if both.dtype.is_bool:
         raise arithmetic.no_such_operator(ctx, call.name, both.dtype)
     wide = f32 if widens and both.dtype.bits == 16 else both.dtype
-    vectors = [convert(ctx, vector, wide).ssa for vector in both.vectors]
+    vectors = [casts.convert(ctx, vector, wide).ssa for vector in both.vectors]
     result = Vector(ctx.emit(make(*vectors)), both.shape, wide)
-    return convert(ctx, result, both.dtype)
+    return casts.convert(ctx, result, both.dtype)
 
 
 _OF_TWO: dict[str, tuple[str, Callable[[SSAValue, SSAValue], Operation]]] = {
@@ -166,22 +155,16 @@ _BITS: dict[str, Maker] = {
 def _count_bits(call: Call) -> Value:
     ctx, value, make = call.ctx, call.value("x"), _BITS[call.name]
     if is_scalar(value) and scalar_kind(value) == "int":
-        bits = ctx.emit(arith.IndexCastOp(to_int(ctx, value), I64))
-        return from_element(ctx, ctx.emit(make(bits)), i64)
-    vector = _integers(call, "x")
-    return convert(
+        bits = ctx.emit(arith.IndexCastOp(casts.to_int(ctx, value), I64))
+        return casts.from_element(ctx, ctx.emit(make(bits)), i64)
+    vector = call.vector("x")
+    if not vector.dtype.is_integer:
+        problem = f"`{call.name}` is defined on integers, not on {vector.dtype}"
+        help_ = "convert first: `.to(xetile.i32)`, or `.to(..., bitcast=True)`"
+        raise call.error("X0304", problem, "x", help=help_)
+    return casts.convert(
         ctx, Vector(ctx.emit(make(vector.ssa)), vector.shape, vector.dtype), i32
     )
-
-
-def _integers(call: Call, name: str) -> Vector:
-    """Argument ``name`` as a vector of integers."""
-    value = call.vector(name)
-    if not value.dtype.is_integer:
-        problem = f"`{call.name}` is defined on integers, not on {value.dtype}"
-        help_ = "convert first: `.to(xetile.i32)`, or `.to(..., bitcast=True)`"
-        raise call.error("X0304", problem, name, help=help_)
-    return value
 
 
 @builds("umulhi")
@@ -189,8 +172,10 @@ def _umulhi(call: Call) -> Value:
     ctx, args = call.ctx, [call.args["x"], call.args["y"]]
     arithmetic.check_operands(ctx, "umulhi", args)
     if not any(isinstance(arg.value, Vector) for arg in args):
-        a, b = (ctx.emit(arith.IndexCastOp(to_int(ctx, v.value), I64)) for v in args)
-        return from_element(ctx, _high_half(ctx, a, b), i64)
+        a, b = (
+            ctx.emit(arith.IndexCastOp(casts.to_int(ctx, v.value), I64)) for v in args
+        )
+        return casts.from_element(ctx, _high_half(ctx, a, b), i64)
     both = arithmetic.unify(ctx, "umulhi", args)
     if not both.dtype.is_integer:
         raise arithmetic.no_such_operator(ctx, "umulhi", both.dtype)
@@ -206,7 +191,7 @@ def _high_half(ctx: Context, a: SSAValue, b: SSAValue) -> SSAValue:
 @builds("abs")
 def _abs(call: Call) -> Value:
     arithmetic.check_operands(call.ctx, "abs", [call.args["x"]])
-    return absolute(call.ctx, call.value("x"))
+    return casts.absolute(call.ctx, call.value("x"))
 
 
 @builds("minimum", "maximum")
@@ -246,26 +231,24 @@ def _where(call: Call) -> Value:
         help_ = "compare it, for example `v != 0`"
         raise call.error("X0304", problem, "cond", help=help_)
     if not any(isinstance(v, Vector) for v in (condition, a.value, b.value)):
-        return _where_scalars(ctx, call.args["cond"], a.value, b.value)
+        truth = arithmetic.truth(ctx, call.args["cond"])
+        if isinstance(truth, bool):
+            return a.value if truth else b.value
+        if "float" in (scalar_kind(a.value), scalar_kind(b.value)):
+            left, right = casts.to_float(ctx, a.value), casts.to_float(ctx, b.value)
+            return Scalar(ctx.emit(arith.SelectOp(truth.ssa, left, right)), "float")
+        one, other = casts.runtime(ctx, a.value), casts.runtime(ctx, b.value)
+        return Scalar(ctx.emit(arith.SelectOp(truth.ssa, one.ssa, other.ssa)), one.kind)
     left, right = _branches(ctx, condition, a, b)
     shape = _joined_shape(call, condition, left)
     mask = condition
     if not isinstance(mask, Vector):
         truth = arithmetic.truth(ctx, call.args["cond"])
-        mask = splat(ctx, truth, shape, i1)
-    operands = [broadcast(ctx, vector, shape).ssa for vector in (mask, left, right)]
+        mask = casts.splat(ctx, truth, shape, i1)
+    operands = [
+        casts.broadcast(ctx, vector, shape).ssa for vector in (mask, left, right)
+    ]
     return Vector(ctx.emit(arith.SelectOp(*operands)), shape, left.dtype)
-
-
-def _where_scalars(ctx: Context, condition: Arg, a: Value, b: Value) -> Value:
-    truth = arithmetic.truth(ctx, condition)
-    if isinstance(truth, bool):
-        return a if truth else b
-    if "float" in (scalar_kind(a), scalar_kind(b)):
-        left, right = to_float(ctx, a), to_float(ctx, b)
-        return Scalar(ctx.emit(arith.SelectOp(truth.ssa, left, right)), "float")
-    one, other = runtime(ctx, a), runtime(ctx, b)
-    return Scalar(ctx.emit(arith.SelectOp(truth.ssa, one.ssa, other.ssa)), one.kind)
 
 
 def _branches(ctx: Context, condition: Value, a: Arg, b: Arg) -> tuple[Vector, Vector]:
@@ -276,13 +259,15 @@ def _branches(ctx: Context, condition: Value, a: Arg, b: Arg) -> tuple[Vector, V
     kinds = {scalar_kind(a.value), scalar_kind(b.value)}
     dtype = f32 if "float" in kinds else i1 if kinds == {"bool"} else i32
     shape = condition.shape
-    return splat(ctx, a.value, shape, dtype), splat(ctx, b.value, shape, dtype)
+    return casts.splat(ctx, a.value, shape, dtype), casts.splat(
+        ctx, b.value, shape, dtype
+    )
 
 
 def _joined_shape(call: Call, condition: Value, chosen: Vector) -> tuple[int, ...]:
     if not isinstance(condition, Vector):
         return chosen.shape
-    shape = broadcast_shapes(condition.shape, chosen.shape)
+    shape = casts.broadcast_shapes(condition.shape, chosen.shape)
     if shape is None:
         raise arithmetic.shape_error(call.ctx, "where", chosen.shape, call.args["cond"])
     return shape

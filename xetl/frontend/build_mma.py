@@ -68,12 +68,6 @@ def _multiply(
     return Vector(call.ctx.emit(op), shape, accumulator)
 
 
-def _product(a: Shape, b: Shape) -> Shape:
-    """The shape of ``a @ b``; of blocked ones, that of their blocks behind it."""
-    pairs = zip(a[0::2], b[1::2], strict=True)
-    return tuple(extent for pair in pairs for extent in pair)
-
-
 def _check(call: Call, a: Vector, b: Vector) -> tuple[Shape, DType]:
     """Check both operands; gives the shape of the product and its dtype."""
     for name, operand in (("a", a), ("b", b)):
@@ -105,7 +99,9 @@ def _check(call: Call, a: Vector, b: Vector) -> tuple[Shape, DType]:
             help="both sides need one dtype of f16, bf16, f32, f64, i8, u8, f8e4m3,"
             " f8e5m2: convert with `.to(...)`",
         )
-    return _product(a.shape, b.shape), accumulator
+    # The shape of ``a @ b``; of blocked ones, that of their blocks behind it.
+    pairs = zip(a.shape[0::2], b.shape[1::2], strict=True)
+    return tuple(extent for pair in pairs for extent in pair), accumulator
 
 
 def _inner_extents(call: Call, a: Vector, b: Vector) -> CompileError:

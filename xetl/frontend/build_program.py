@@ -11,7 +11,7 @@ from xdsl.ir import SSAValue
 from xetl.dialects import xetile
 from xetl.dialects.upstream import gpu, vector
 from xetl.errors import ControlFlowError
-from xetl.frontend import arithmetic
+from xetl.frontend import arithmetic, types
 from xetl.frontend.arguments import Arg, Call, Given, builds, check_readable, wrong_kind
 from xetl.frontend.arrays import as_memref
 from xetl.frontend.builtin_calls import BUILTINS
@@ -19,20 +19,6 @@ from xetl.frontend.casts import extract, runtime
 from xetl.frontend.context import Context
 from xetl.frontend.expressions import as_text, escaped
 from xetl.frontend.operators import ADD, COMPARISONS, FLOORDIV, MOD, MUL, SUB
-from xetl.frontend.types import (
-    Array,
-    Scalar,
-    Scope,
-    Text,
-    Tile,
-    Value,
-    Vector,
-    describe,
-    element_type,
-    is_constant,
-    is_number,
-    scalar_kind,
-)
 from xetl.language import ops
 
 
@@ -44,13 +30,13 @@ def _grid_axis(call: Call) -> str:
 
 
 @builds("program_id")
-def _program_id(call: Call) -> Value:
-    return Scalar(call.ctx.emit(gpu.BlockIdOp(_grid_axis(call))), "int")
+def _program_id(call: Call) -> types.Value:
+    return types.Scalar(call.ctx.emit(gpu.BlockIdOp(_grid_axis(call))), "int")
 
 
 @builds("num_programs")
-def _num_programs(call: Call) -> Value:
-    return Scalar(call.ctx.emit(gpu.GridDimOp(_grid_axis(call))), "int")
+def _num_programs(call: Call) -> types.Value:
+    return types.Scalar(call.ctx.emit(gpu.GridDimOp(_grid_axis(call))), "int")
 
 
 @builds("barrier")
@@ -59,21 +45,21 @@ def _barrier(call: Call) -> None:
 
 
 @builds("subgroup_id")
-def _subgroup_id(call: Call) -> Value:
+def _subgroup_id(call: Call) -> types.Value:
     if call.ctx.level != "subgroup":
         problem = "`subgroup_id` has a meaning in subgroup-level kernels only"
         help_ = "declare the kernel with @xetile.kernel(subgroups=[rows, columns])"
         raise call.error("X0608", problem, help=help_)
-    return Scalar(call.ctx.emit(gpu.SubgroupIdOp()), "int")
+    return types.Scalar(call.ctx.emit(gpu.SubgroupIdOp()), "int")
 
 
 # While compiling --------------------------------------------------------------------
 
 
 @builds("cdiv")
-def _cdiv(call: Call) -> Value:
+def _cdiv(call: Call) -> types.Value:
     a, b = call.args["a"], call.args["b"]
-    if is_constant(a.value) and is_constant(b.value):
+    if types.is_constant(a.value) and types.is_constant(b.value):
         return ops.cdiv(call.number("a"), call.number("b"))
     for name in ("a", "b"):
         call.scalar(name)
@@ -84,14 +70,14 @@ def _cdiv(call: Call) -> Value:
 
 
 @builds("next_power_of_2")
-def _next_power_of_2(call: Call) -> Value:
+def _next_power_of_2(call: Call) -> types.Value:
     return ops.next_power_of_2(call.constant_int("n"))
 
 
 @builds("static_assert")
 def _static_assert(call: Call) -> None:
     condition = call.value("cond")
-    if not is_constant(condition):
+    if not types.is_constant(condition):
         problem = "the condition of `static_assert` is known at run time only"
         help_ = "use xetile.device_assert"
         if call.ctx.frame.hidden:
@@ -102,7 +88,7 @@ def _static_assert(call: Call) -> None:
         raise call.unfit("X0606", problem, "cond", help_)
     if not arithmetic.truth(call.ctx, call.args["cond"]):
         text = call.value("msg")
-        shown = text if isinstance(text, str) else describe(text)
+        shown = text if isinstance(text, str) else types.describe(text)
         # An operation made of others says what is wrong with the user's call.
         message = shown if call.ctx.frame.hidden else f"assertion failed: {shown}"
         raise call.error("X0607", message.rstrip(": "), "cond")
@@ -111,12 +97,14 @@ def _static_assert(call: Call) -> None:
 @builds("static_print")
 def _static_print(call: Call) -> None:
     values = [as_text(arg.value) for arg in call.rest]
-    shown = [each if is_constant(each) else describe(each) for each in values]
+    shown = [
+        each if types.is_constant(each) else types.describe(each) for each in values
+    ]
     call.ctx.said.append(" ".join(map(str, shown)))
 
 
 @builds("static_range")
-def _static_range(call: Call) -> Value:
+def _static_range(call: Call) -> types.Value:
     start, step = call.constant_int("start"), call.constant_int("step")
     if call.value("stop") is None:
         return range(start)
@@ -146,7 +134,10 @@ def add_stop(ctx: Context, *, step: bool = False) -> None:
         ssa = _visible_value(ctx, value)
         if ssa is None:
             continue
-        if isinstance(value, Vector | Array | Tile) and value.dtype.kind == "u":
+        if (
+            isinstance(value, types.Vector | types.Array | types.Tile)
+            and value.dtype.kind == "u"
+        ):
             unsigned.append(len(values))
         names.append(name)
         values.append(ssa)
@@ -155,33 +146,33 @@ def add_stop(ctx: Context, *, step: bool = False) -> None:
     ctx.add(stop)
 
 
-def _visible(scope: Scope) -> Mapping[str, Value]:
+def _visible(scope: types.Scope) -> Mapping[str, types.Value]:
     """The variables of a function, and of those around it in the kernel."""
-    found: dict[str, Value] = {}
-    if isinstance(scope.outer, Scope):
+    found: dict[str, types.Value] = {}
+    if isinstance(scope.outer, types.Scope):
         found.update(_visible(scope.outer))
     found.update((name, each.value) for name, each in scope.bindings.items())
     return found
 
 
-def _visible_value(ctx: Context, value: Value) -> SSAValue | None:
+def _visible_value(ctx: Context, value: types.Value) -> SSAValue | None:
     """A variable as a value of the IR; None: a debugger does not show it."""
-    if isinstance(value, Array):
+    if isinstance(value, types.Array):
         return as_memref(ctx, value)
-    if isinstance(value, Tile):
+    if isinstance(value, types.Tile):
         return value.ssa
-    if is_number(value) or isinstance(value, Scalar | Vector):
+    if types.is_number(value) or isinstance(value, types.Scalar | types.Vector):
         return _plain_value(ctx, value)
     return None
 
 
-def _plain_value(ctx: Context, value: Value) -> SSAValue:
+def _plain_value(ctx: Context, value: types.Value) -> SSAValue:
     """A number, or a vector as it is shown: one of rank 1 has rank 1."""
-    if not isinstance(value, Vector):
+    if not isinstance(value, types.Vector):
         return runtime(ctx, value).ssa
     if len(value.shape) != 1:
         return value.ssa
-    line = VectorType(element_type(value.dtype), value.shape)
+    line = VectorType(types.element_type(value.dtype), value.shape)
     return ctx.emit(vector.ShapeCastOp(value.ssa, line))
 
 
@@ -198,10 +189,10 @@ def _print(ctx: Context, given: Given, node: ast.Call) -> None:
     values: list[Arg] = []
     for arg in given.positional:
         value = as_text(arg.value)
-        if is_constant(value):  # as in an f-string
+        if types.is_constant(value):  # as in an f-string
             check_readable(ctx, arg)
             value = str(value)
-        if isinstance(value, Text):
+        if isinstance(value, types.Text):
             parts.append(value.template)
             values += [Arg(each, arg.node) for each in value.values]
         elif isinstance(value, str):
@@ -246,7 +237,7 @@ def _device_assert(call: Call) -> None:
     text, values = "", []
     if call.value("msg") is not None:
         text, values = _text(call, "msg")
-    if is_constant(condition):
+    if types.is_constant(condition):
         if not arithmetic.truth(call.ctx, call.args["cond"]):
             raise _fails_always(call)
         return
@@ -258,7 +249,7 @@ def _device_assert(call: Call) -> None:
 
 @builds("assume")
 def _assume(call: Call) -> None:
-    if is_constant(call.value("cond")):
+    if types.is_constant(call.value("cond")):
         if not arithmetic.truth(call.ctx, call.args["cond"]):
             raise call.error("X0607", "what is assumed never holds", "cond")
         return
@@ -271,17 +262,17 @@ def _promise(call: Call, holds: SSAValue, text: str) -> None:
 
 
 @builds("multiple_of")
-def _multiple_of(call: Call) -> Value:
+def _multiple_of(call: Call) -> types.Value:
     factor, arg = call.constant_int("n"), call.args["v"]
     if factor < 1:
         raise call.error("X0204", f"nothing is a multiple of {factor}", "n")
-    is_vector = isinstance(arg.value, Vector) and arg.value.dtype.is_integer
-    if not is_vector and scalar_kind(call.scalar("v")) != "int":
+    is_vector = isinstance(arg.value, types.Vector) and arg.value.dtype.is_integer
+    if not is_vector and types.scalar_kind(call.scalar("v")) != "int":
         raise call.wrong_kind("v", "an int")
     number = Arg(factor, call.args["n"].node)
     rest = Arg(arithmetic.binary(call.ctx, MOD, arg, number), call.node)
     zero = arithmetic.compare(call.ctx, COMPARISONS[ast.Eq], rest, Arg(0, call.node))
-    if is_constant(zero):
+    if types.is_constant(zero):
         if not zero:
             raise call.error("X0204", f"{arg.value} is no multiple of {factor}", "v")
         return arg.value
@@ -295,7 +286,7 @@ def _multiple_of(call: Call) -> Value:
 
 def _fails_always(call: Call) -> ControlFlowError:
     message = call.value("msg")
-    shown = "" if message is None else describe(message)
+    shown = "" if message is None else types.describe(message)
     if isinstance(message, str):
         shown = message
     error = call.error("X0607", f"assertion failed: {shown}".rstrip(": "), "cond")
@@ -315,9 +306,9 @@ def _condition(call: Call) -> SSAValue:
 def _all(ctx: Context, arg: Arg) -> SSAValue:
     """Whether a condition holds, in all lanes of a mask."""
     value = arg.value
-    if isinstance(value, Vector) and value.dtype.is_bool:
+    if isinstance(value, types.Vector) and value.dtype.is_bool:
         every = xetile.TileReduceOp("and", value.ssa, [0, 1])
-        held = Vector(ctx.emit(every), (1, 1), value.dtype)
+        held = types.Vector(ctx.emit(every), (1, 1), value.dtype)
         return extract(ctx, held).ssa
     return runtime(ctx, arithmetic.truth(ctx, arg)).ssa
 
@@ -325,7 +316,7 @@ def _all(ctx: Context, arg: Arg) -> SSAValue:
 def _text(call: Call, name: str) -> tuple[str, list[Arg]]:
     """A text argument as template, with the values of an f-string."""
     arg = call.args[name]
-    if isinstance(arg.value, Text):
+    if isinstance(arg.value, types.Text):
         return arg.value.template, [Arg(value, arg.node) for value in arg.value.values]
     if not isinstance(arg.value, str):
         raise call.wrong_kind(name, "a text")
@@ -341,17 +332,19 @@ def _shown_values(
     unsigned: list[int] = []
     for arg in values:
         value = arg.value
-        if not (is_number(value) or isinstance(value, Scalar | Vector)):
+        if not (
+            types.is_number(value) or isinstance(value, types.Scalar | types.Vector)
+        ):
             raise wrong_kind(
                 call.ctx, f"a value of `{call.name}`", "a vector or a number", arg
             )
-        if isinstance(value, Vector) and value.dtype.kind == "u":
+        if isinstance(value, types.Vector) and value.dtype.kind == "u":
             unsigned.append(len(shown))
         shown.append(_plain_value(call.ctx, value))
     wrong = xetile.wrong_format(text, [each.type for each in shown])
     if wrong is not None:
         arg = values[wrong[0]]
-        problem = f"{describe(arg.value)} cannot be printed so: {wrong[1]}"
+        problem = f"{types.describe(arg.value)} cannot be printed so: {wrong[1]}"
         help_ = "write `{}` without a format, or one for its kind: `{:d}`, `{:.3f}`"
         raise call.ctx.error("X0315", problem, arg.node, help=help_)
     return shown, unsigned

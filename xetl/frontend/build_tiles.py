@@ -9,7 +9,7 @@ from math import prod
 from typing import TypeVar
 
 from xdsl.dialects.builtin import IntegerAttr, MemRefType
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation
 
 from xetl.dialects import xetile
 from xetl.dialects.upstream import arith, memref
@@ -45,22 +45,18 @@ def maps_of(
     if isinstance(value, XeMap):
         wg, sg = value.wg, value.sg
     if wg is not None:
-        _check_spread(call, name, wg, shape)
+        rows, columns, *blocks = types.matrix_shape(shape)
+        if blocks:
+            rows, columns = rows * blocks[0], columns * blocks[1]
+        try:
+            check_wg_map(wg, (rows, columns))
+        except TileMapError as error:
+            raise call.ctx.locate_error(error, call.args[name].node) from None
         _check_subgroups(call, name, wg)
     return (
         None if wg is None else xetile.WgMapAttr(wg.sg_layout, wg.sg_data),
         None if sg is None else xetile.SgMapAttr(sg.wi_layout, sg.wi_data),
     )
-
-
-def _check_spread(call: Call, name: str, wg: WgMap, shape: types.Shape) -> None:
-    rows, columns, *blocks = types.matrix_shape(shape)
-    if blocks:
-        rows, columns = rows * blocks[0], columns * blocks[1]
-    try:
-        check_wg_map(wg, (rows, columns))
-    except TileMapError as error:
-        raise call.ctx.locate_error(error, call.args[name].node) from None
 
 
 def _check_subgroups(call: Call, name: str, wg: WgMap) -> None:
@@ -316,7 +312,17 @@ def _listed_vectors(call: Call) -> list[Arg] | None:
 def _update_tile_offset(call: Call) -> types.Tile:
     tile = call.tile("tile")
     if tile.scattered:
-        moved = _move_scattered(call, tile)
+        step = call.vector("offsets")
+        if step.shape != tile.shape:
+            problem = (
+                f"a scatter tile of {types.show_shape(tile.shape)} moves by a vector of"
+                " that shape"
+            )
+            raise call.unfit("X0208", problem, "offsets")
+        gathers.check_indices(call.ctx, [call.args["offsets"]])
+        positions = gathers.as_indices(call.ctx, step)
+        op = xetile.UpdateTileOffsetOp(tile.ssa, indices=positions)
+        moved = call.ctx.emit(op)
     elif isinstance(call.value("offsets"), types.Vector):
         what, given = "`offsets` of a plain tile", call.args["offsets"]
         raise wrong_kind(call.ctx, what, "one int for each dim", given)
@@ -324,20 +330,6 @@ def _update_tile_offset(call: Call) -> types.Tile:
         offsets = _offsets(call, tile.shape)
         moved = call.ctx.emit(xetile.UpdateTileOffsetOp(tile.ssa, offsets))
     return replace(tile, ssa=moved)
-
-
-def _move_scattered(call: Call, tile: types.Tile) -> SSAValue:
-    step = call.vector("offsets")
-    if step.shape != tile.shape:
-        problem = (
-            f"a scatter tile of {types.show_shape(tile.shape)} moves by a vector of"
-            " that shape"
-        )
-        raise call.unfit("X0208", problem, "offsets")
-    gathers.check_indices(call.ctx, [call.args["offsets"]])
-    positions = gathers.as_indices(call.ctx, step)
-    op = xetile.UpdateTileOffsetOp(tile.ssa, indices=positions)
-    return call.ctx.emit(op)
 
 
 # SLM --------------------------------------------------------------------------------

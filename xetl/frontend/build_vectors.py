@@ -16,21 +16,11 @@ from xdsl.ir import Operation, Region
 from xetl.dialects import xetile
 from xetl.dialects.upstream import arith, scf, vector
 from xetl.errors import did_you_mean
-from xetl.frontend import arithmetic
+from xetl.frontend import arithmetic, casts
 from xetl.frontend.arguments import Arg, Call, Given, builds
 from xetl.frontend.arrays import as_seen
 from xetl.frontend.build_tiles import mapped, maps_of
 from xetl.frontend.calls import call_value
-from xetl.frontend.casts import (
-    broadcast,
-    convert,
-    extract,
-    from_element,
-    shape_cast,
-    splat,
-    to_element,
-    transpose_vector,
-)
 from xetl.frontend.context import Context
 from xetl.frontend.operators import extremum
 from xetl.frontend.types import (
@@ -63,13 +53,13 @@ def _with_map(call: Call, made: Vector) -> Vector:
 @builds("zeros")
 def _zeros(call: Call) -> Vector:
     shape, dtype = call.shape("shape"), call.memory_dtype()
-    return _with_map(call, splat(call.ctx, 0, shape, dtype))
+    return _with_map(call, casts.splat(call.ctx, 0, shape, dtype))
 
 
 @builds("full")
 def _full(call: Call) -> Vector:
     shape, dtype = call.shape("shape"), call.memory_dtype()
-    return _with_map(call, splat(call.ctx, call.scalar("value"), shape, dtype))
+    return _with_map(call, casts.splat(call.ctx, call.scalar("value"), shape, dtype))
 
 
 @builds("arange")
@@ -91,7 +81,7 @@ def arange(ctx: Context, start: int, stop: int) -> Vector:
     numbers = ctx.emit(arith.IndexCastOp(steps, line))
     row = ctx.emit(vector.ShapeCastOp(numbers, vector_type((length,), i32)))
     if start:
-        first = splat(ctx, start, (length,), i32)
+        first = casts.splat(ctx, start, (length,), i32)
         row = ctx.emit(arith.AddiOp(row, first.ssa))
     return Vector(row, (length,), i32)
 
@@ -106,9 +96,9 @@ def _to(call: Call) -> Value:
         return _bitcast(call, dtype)
     if isinstance(value, Scalar):
         # By way of the element, so that the value is rounded as the dtype says.
-        element = to_element(call.ctx, value, dtype)
-        return from_element(call.ctx, element, dtype)
-    return convert(call.ctx, call.vector("v"), dtype)
+        element = casts.to_element(call.ctx, value, dtype)
+        return casts.from_element(call.ctx, element, dtype)
+    return casts.convert(call.ctx, call.vector("v"), dtype)
 
 
 def _bitcast(call: Call, dtype: DType) -> Vector:
@@ -154,7 +144,7 @@ def _reshape(call: Call) -> Vector | Array:
             help="ranks are 1 and 2, and the number of elements stays;"
             " one extent may be -1: what is left",
         )
-    result = shape_cast(call.ctx, value, shape)
+    result = casts.shape_cast(call.ctx, value, shape)
     return _with_map(call, result)
 
 
@@ -190,7 +180,7 @@ def _tile_transpose(call: Call) -> Vector:
             "permutation" if len(value.shape) == 2 else "v",
             label=f"is {describe(value)}" if len(value.shape) != 2 else "",
         )
-    return _with_map(call, transpose_vector(call.ctx, value))
+    return _with_map(call, casts.transpose_vector(call.ctx, value))
 
 
 @builds("tile_broadcast")
@@ -199,7 +189,7 @@ def _tile_broadcast(call: Call) -> Vector:
     rank = max(len(value.shape), 2)
     dims = [call.checked_axis("dims", d, rank) for d in call.int_list("dims")]
     if len(value.shape) == 1:
-        value = shape_cast(call.ctx, value, (1, *value.shape))
+        value = casts.shape_cast(call.ctx, value, (1, *value.shape))
     expected = tuple(
         shape[d] if d in dims and e == 1 else e for d, e in enumerate(value.shape)
     )
@@ -314,7 +304,7 @@ def _sugar(call: Call) -> Value:
 @builds("any", "all")
 def _of_masks(call: Call) -> Value:
     """Of masks, or of numbers: those that are not 0."""
-    value = convert(call.ctx, call.vector("v"), i1)
+    value = casts.convert(call.ctx, call.vector("v"), i1)
     dims = _axes(call, value)
     kind = "or" if call.name == "any" else "and"
     return _finish(call, _reduce(call, kind, value, dims), dims)
@@ -332,7 +322,11 @@ def _finish(call: Call, reduced: Vector, dims: list[int]) -> Value:
     if call.value("keepdims"):
         return reduced
     shape = tuple(e for d, e in enumerate(reduced.shape) if d not in dims)
-    return shape_cast(call.ctx, reduced, shape) if shape else extract(call.ctx, reduced)
+    return (
+        casts.shape_cast(call.ctx, reduced, shape)
+        if shape
+        else casts.extract(call.ctx, reduced)
+    )
 
 
 @builds("argmax", "argmin")
@@ -345,28 +339,24 @@ def _position(call: Call, extremum: str) -> Value:
     ctx, value = call.ctx, call.vector("v")
     of_all = call.value("axis") is None
     if of_all and len(value.shape) == 2:
-        value = shape_cast(ctx, value, (value.shape[0] * value.shape[1],))
+        value = casts.shape_cast(ctx, value, (value.shape[0] * value.shape[1],))
     dim = 0 if of_all else call.axis("axis", len(value.shape))
     kind = kind_of(call, extremum, value.dtype)
-    best = broadcast(ctx, _reduce(call, kind, value, [dim]), value.shape)
+    best = casts.broadcast(ctx, _reduce(call, kind, value, [dim]), value.shape)
     if value.dtype.is_float:
         hit = ctx.emit(arith.CmpfOp("oeq", value.ssa, best.ssa))
     else:
         hit = ctx.emit(arith.CmpiOp("eq", value.ssa, best.ssa))
     extent = value.shape[dim]
-    positions = _along(call, extent, value.shape, dim)
-    nowhere = splat(ctx, extent, value.shape, i32)
+    # The position along ``dim`` of each element.
+    row = arange(call.ctx, 0, extent)
+    column = len(value.shape) == 2 and dim == 0
+    line = casts.shape_cast(call.ctx, row, (extent, 1) if column else row.shape)
+    positions = casts.broadcast(call.ctx, line, value.shape)
+    nowhere = casts.splat(ctx, extent, value.shape, i32)
     chosen = ctx.emit(arith.SelectOp(hit, positions.ssa, nowhere.ssa))
     found = _reduce(call, "minsi", Vector(chosen, value.shape, i32), [dim])
     return _finish(call, found, [dim])
-
-
-def _along(call: Call, extent: int, shape: Shape, dim: int) -> Vector:
-    """The position along ``dim`` of each element."""
-    row = arange(call.ctx, 0, extent)
-    column = len(shape) == 2 and dim == 0
-    line = shape_cast(call.ctx, row, (extent, 1) if column else row.shape)
-    return broadcast(call.ctx, line, shape)
 
 
 @builds("tile_scan")

@@ -7,36 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 from xetl.dialects.upstream import math
-from xetl.frontend import arithmetic
+from xetl.frontend import arithmetic, operators, types
 from xetl.frontend.arguments import Arg, Given, check_readable, wrong_kind
 from xetl.frontend.casts import absolute, to_float, to_int, whole
 from xetl.frontend.context import Context
-from xetl.frontend.operators import (
-    ADD,
-    AND,
-    FLOORDIV,
-    MAXIMUM,
-    MINIMUM,
-    MOD,
-    OR,
-    POW,
-    Binary,
-)
-from xetl.frontend.types import (
-    Array,
-    Range,
-    Scalar,
-    Value,
-    Vector,
-    describe,
-    is_constant,
-    is_number,
-    is_scalar,
-    items_of,
-    scalar_kind,
-)
 
-BuiltinHandler = Callable[[Context, Given, ast.Call], Value]
+BuiltinHandler = Callable[[Context, Given, ast.Call], types.Value]
 
 
 def _no_keywords(ctx: Context, name: str, given: Given) -> None:
@@ -53,34 +29,36 @@ def _check_count(ctx: Context, name: str, given: Given, most: int | None) -> Non
         raise ctx.error("X0105", problem)
 
 
-def _range(ctx: Context, given: Given, node: ast.Call) -> Value:
+def _range(ctx: Context, given: Given, node: ast.Call) -> types.Value:
     _check_count(ctx, "range", given, 3)
     for arg in given.positional:
-        if not is_scalar(arg.value) or scalar_kind(arg.value) == "float":
+        if not types.is_scalar(arg.value) or types.scalar_kind(arg.value) == "float":
             problem = "bounds of `range` must be ints"
-            label, help_ = f"is {describe(arg.value)}", "convert with `int(...)`"
+            label, help_ = f"is {types.describe(arg.value)}", "convert with `int(...)`"
             raise ctx.error("X0305", problem, arg.node, label=label, help=help_)
     values = [arg.value for arg in given.positional]
     start, stop = (0, values[0]) if len(values) == 1 else values[:2]
     step = values[2] if len(values) == 3 else 1
-    if not isinstance(step, Scalar) and step == 0:
+    if not isinstance(step, types.Scalar) and step == 0:
         problem = "the step of `range` is 0"
         help_ = "a loop needs a step that is not 0"
         raise ctx.error("X0604", problem, given.positional[2].node, help=help_)
     if isinstance(step, int):
         step = whole(step, wraps=False)
-    return Range(start, stop, step)
+    return types.Range(start, stop, step)
 
 
-def _extremum(op: Binary, name: str) -> BuiltinHandler:
-    def handler(ctx: Context, given: Given, node: ast.Call) -> Value:
+def _extremum(op: operators.Binary, name: str) -> BuiltinHandler:
+    def handler(ctx: Context, given: Given, node: ast.Call) -> types.Value:
         _no_keywords(ctx, name, given)
         args = given.positional
-        items = items_of(args[0].value) if len(args) == 1 else None
+        items = types.items_of(args[0].value) if len(args) == 1 else None
         if items is not None:
             args = [Arg(item, args[0].node) for item in items]
-        if len(args) == 1 and isinstance(args[0].value, Vector):
-            problem = f"`{name}` of Python takes numbers, not {describe(args[0].value)}"
+        if len(args) == 1 and isinstance(args[0].value, types.Vector):
+            problem = (
+                f"`{name}` of Python takes numbers, not {types.describe(args[0].value)}"
+            )
             help_ = f"use xetile.{name}(v, axis) or v.{name}(axis)"
             raise ctx.error("X0303", problem, args[0].node, help=help_)
         _check_count(ctx, name, Given(args, {}), None)
@@ -92,32 +70,36 @@ def _extremum(op: Binary, name: str) -> BuiltinHandler:
     return handler
 
 
-def _pairwise(ctx: Context, op: Binary, name: str, one: Arg, other: Arg) -> Value:
+def _pairwise(
+    ctx: Context, op: operators.Binary, name: str, one: Arg, other: Arg
+) -> types.Value:
     for arg in (one, other):
-        if not is_scalar(arg.value):
-            if isinstance(arg.value, Vector):
-                problem = f"`{name}` of Python takes numbers, not {describe(arg.value)}"
+        if not types.is_scalar(arg.value):
+            if isinstance(arg.value, types.Vector):
+                problem = (
+                    f"`{name}` of Python takes numbers, not {types.describe(arg.value)}"
+                )
                 help_ = f"use xetile.{op.symbol}"
                 raise ctx.error("X0303", problem, arg.node, help=help_)
             raise wrong_kind(ctx, f"an argument of `{name}`", "a number", arg)
     return arithmetic.binary(ctx, op, one, other)
 
 
-def _abs(ctx: Context, given: Given, node: ast.Call) -> Value:
+def _abs(ctx: Context, given: Given, node: ast.Call) -> types.Value:
     _check_count(ctx, "abs", given, 1)
     arithmetic.check_operands(ctx, "abs", given.positional)
     return absolute(ctx, given.positional[0].value)
 
 
-def _len(ctx: Context, given: Given, node: ast.Call) -> Value:
+def _len(ctx: Context, given: Given, node: ast.Call) -> types.Value:
     _check_count(ctx, "len", given, 1)
     arg = given.positional[0]
-    if isinstance(arg.value, Array):
+    if isinstance(arg.value, types.Array):
         size = arg.value.sizes[0]
-        return size if isinstance(size, int) else Scalar(size, "int")
-    if isinstance(arg.value, Vector):
+        return size if isinstance(size, int) else types.Scalar(size, "int")
+    if isinstance(arg.value, types.Vector):
         return arg.value.shape[0]
-    items = items_of(arg.value)
+    items = types.items_of(arg.value)
     if items is not None:
         return len(items)
     if isinstance(arg.value, str | range):
@@ -126,31 +108,31 @@ def _len(ctx: Context, given: Given, node: ast.Call) -> Value:
 
 
 def _scalar_cast(kind: type[int] | type[float] | type[bool]) -> BuiltinHandler:
-    def handler(ctx: Context, given: Given, node: ast.Call) -> Value:
+    def handler(ctx: Context, given: Given, node: ast.Call) -> types.Value:
         _check_count(ctx, kind.__name__, given, 1)
         arg = given.positional[0]
-        if is_number(arg.value) or isinstance(arg.value, str):
+        if types.is_number(arg.value) or isinstance(arg.value, str):
             return _on_constants(kind)(ctx, given, node)
-        if not isinstance(arg.value, Scalar):
+        if not isinstance(arg.value, types.Scalar):
             raise wrong_kind(ctx, f"the argument of `{kind.__name__}`", "a number", arg)
         if kind is bool:
             return arithmetic.truth(ctx, arg)
         if kind is int:
-            return Scalar(to_int(ctx, arg.value), "int")
-        return Scalar(to_float(ctx, arg.value), "float")
+            return types.Scalar(to_int(ctx, arg.value), "int")
+        return types.Scalar(to_float(ctx, arg.value), "float")
 
     return handler
 
 
-def _sequence(ctx: Context, name: str, arg: Arg) -> list[Value]:
+def _sequence(ctx: Context, name: str, arg: Arg) -> list[types.Value]:
     """The items of a sequence known when compiling."""
     value = arg.value
-    if isinstance(value, Range):
+    if isinstance(value, types.Range):
         bounds = (value.start, value.stop, value.step)
-        value = range(*bounds) if is_constant(bounds) else None
+        value = range(*bounds) if types.is_constant(bounds) else None
     if isinstance(value, range):
         return list(value)
-    items = items_of(arg.value)
+    items = types.items_of(arg.value)
     if items is None:
         raise wrong_kind(ctx, f"an argument of `{name}`", "a tuple", arg)
     return items
@@ -159,11 +141,11 @@ def _sequence(ctx: Context, name: str, arg: Arg) -> list[Value]:
 def _over_sequences(function: Callable[..., Any]) -> BuiltinHandler:
     """``enumerate``, ``zip``, ``reversed``: their items, for unrolled loops."""
 
-    def handler(ctx: Context, given: Given, node: ast.Call) -> Value:
+    def handler(ctx: Context, given: Given, node: ast.Call) -> types.Value:
         name = function.__name__
         _check_count(ctx, name, given, 1 if function is reversed else None)
         args = given.positional
-        sequences: list[Value] = [_sequence(ctx, name, args[0])]
+        sequences: list[types.Value] = [_sequence(ctx, name, args[0])]
         for arg in args[1:]:
             start = function is enumerate and isinstance(arg.value, int)
             sequences.append(arg.value if start else _sequence(ctx, name, arg))
@@ -172,14 +154,16 @@ def _over_sequences(function: Callable[..., Any]) -> BuiltinHandler:
     return handler
 
 
-def _folded(op: Binary, name: str, start: Value) -> BuiltinHandler:
+def _folded(op: operators.Binary, name: str, start: types.Value) -> BuiltinHandler:
     """``sum``, ``all``, ``any`` of a tuple of numbers."""
 
-    def handler(ctx: Context, given: Given, node: ast.Call) -> Value:
+    def handler(ctx: Context, given: Given, node: ast.Call) -> types.Value:
         _check_count(ctx, name, given, 1)
         arg = given.positional[0]
-        if isinstance(arg.value, Vector):
-            problem = f"`{name}` of Python takes a tuple, not {describe(arg.value)}"
+        if isinstance(arg.value, types.Vector):
+            problem = (
+                f"`{name}` of Python takes a tuple, not {types.describe(arg.value)}"
+            )
             help_ = f"use xetile.{name}(v, axis)"
             raise ctx.error("X0303", problem, arg.node, help=help_)
         result = Arg(start, node)
@@ -193,36 +177,36 @@ def _folded(op: Binary, name: str, start: Value) -> BuiltinHandler:
     return handler
 
 
-def _round(ctx: Context, given: Given, node: ast.Call) -> Value:
+def _round(ctx: Context, given: Given, node: ast.Call) -> types.Value:
     """Of a number of the run: the nearest int, halves to even."""
-    if len(given.positional) != 1 or is_constant(given.positional[0].value):
+    if len(given.positional) != 1 or types.is_constant(given.positional[0].value):
         return _on_constants(round)(ctx, given, node)
     _check_count(ctx, "round", given, 1)
     arg = given.positional[0]
-    if not isinstance(arg.value, Scalar):
-        problem = f"`round` of Python takes numbers, not {describe(arg.value)}"
+    if not isinstance(arg.value, types.Scalar):
+        problem = f"`round` of Python takes numbers, not {types.describe(arg.value)}"
         raise ctx.error("X0303", problem, arg.node, help="use xetile.round")
     if arg.value.kind != "float":
-        return Scalar(to_int(ctx, arg.value), "int")
+        return types.Scalar(to_int(ctx, arg.value), "int")
     whole = ctx.emit(math.RoundevenOp(arg.value.ssa))
-    return Scalar(to_int(ctx, Scalar(whole, "float")), "int")
+    return types.Scalar(to_int(ctx, types.Scalar(whole, "float")), "int")
 
 
-def _isinstance(ctx: Context, given: Given, node: ast.Call) -> Value:
+def _isinstance(ctx: Context, given: Given, node: ast.Call) -> types.Value:
     """Of constants; of values of the run, whether they are a tuple."""
     if len(given.positional) == 2 and given.positional[1].value is tuple:
-        items = items_of(given.positional[0].value)
-        if items is not None or not is_constant(given.positional[0].value):
+        items = types.items_of(given.positional[0].value)
+        if items is not None or not types.is_constant(given.positional[0].value):
             return items is not None
     return _on_constants(isinstance)(ctx, given, node)
 
 
 def _on_constants(function: Callable[..., Any]) -> BuiltinHandler:
-    def handler(ctx: Context, given: Given, node: ast.Call) -> Value:
+    def handler(ctx: Context, given: Given, node: ast.Call) -> types.Value:
         name = function.__name__
         _no_keywords(ctx, name, given)
         for arg in given.positional:
-            if not is_constant(arg.value):
+            if not types.is_constant(arg.value):
                 raise wrong_kind(ctx, f"an argument of `{name}`", "a constant", arg)
             if function is not isinstance:
                 check_readable(ctx, arg)
@@ -234,11 +218,13 @@ def _on_constants(function: Callable[..., Any]) -> BuiltinHandler:
     return handler
 
 
-def _by_operators(function: Callable[..., Any], *ops: Binary) -> BuiltinHandler:
+def _by_operators(
+    function: Callable[..., Any], *ops: operators.Binary
+) -> BuiltinHandler:
     """Of values of the run: what each operator gives."""
 
-    def handler(ctx: Context, given: Given, node: ast.Call) -> Value:
-        constant = all(is_constant(arg.value) for arg in given.positional)
+    def handler(ctx: Context, given: Given, node: ast.Call) -> types.Value:
+        constant = all(types.is_constant(arg.value) for arg in given.positional)
         if constant or len(given.positional) != 2:
             return _on_constants(function)(ctx, given, node)
         _no_keywords(ctx, function.__name__, given)
@@ -251,23 +237,23 @@ def _by_operators(function: Callable[..., Any], *ops: Binary) -> BuiltinHandler:
 
 BUILTINS: dict[Callable[..., Any], BuiltinHandler] = {
     range: _range,
-    min: _extremum(MINIMUM, "min"),
-    max: _extremum(MAXIMUM, "max"),
+    min: _extremum(operators.MINIMUM, "min"),
+    max: _extremum(operators.MAXIMUM, "max"),
     abs: _abs,
     len: _len,
     int: _scalar_cast(int),
     float: _scalar_cast(float),
     bool: _scalar_cast(bool),
     round: _round,
-    sum: _folded(ADD, "sum", 0),
-    all: _folded(AND, "all", True),
-    any: _folded(OR, "any", False),
+    sum: _folded(operators.ADD, "sum", 0),
+    all: _folded(operators.AND, "all", True),
+    any: _folded(operators.OR, "any", False),
     enumerate: _over_sequences(enumerate),
     zip: _over_sequences(zip),
     reversed: _over_sequences(reversed),
     isinstance: _isinstance,
     str: _on_constants(str),
     tuple: _on_constants(tuple),
-    divmod: _by_operators(divmod, FLOORDIV, MOD),
-    pow: _by_operators(pow, POW),
+    divmod: _by_operators(divmod, operators.FLOORDIV, operators.MOD),
+    pow: _by_operators(pow, operators.POW),
 }

@@ -188,7 +188,14 @@ class Carried:
         self.after = ctx.scope.bindings
         ctx.scope.bindings = self.before
         self.end = {name: self._end(ctx, name) for name in self.first}
-        self._check_unchanged(ctx, targets)
+        # What cannot be carried (None, a dtype, an array) must stay what it is.
+        changeable = self.first.keys() | targets
+        for name, first in self.before.items():
+            last = self.after[name]
+            if name in changeable or isinstance(first.value, Unset) or last is first:
+                continue
+            if not same(first.value, last.value):
+                raise _change(ctx, name, first, last)
         return [s for end in self.end.values() for s in to_ssa(ctx, end.carried)]
 
     def _end(self, ctx: Context, name: str) -> _End:
@@ -207,16 +214,6 @@ class Carried:
         if inside.used:
             raise error
         return _End(inside.value, Unset("", error))
-
-    def _check_unchanged(self, ctx: Context, targets: Set[str]) -> None:
-        """What cannot be carried (None, a dtype, an array) must stay what it is."""
-        changeable = self.first.keys() | targets
-        for name, first in self.before.items():
-            last = self.after[name]
-            if name in changeable or isinstance(first.value, Unset) or last is first:
-                continue
-            if not same(first.value, last.value):
-                raise _change(ctx, name, first, last)
 
     def leave(
         self, ctx: Context, results: Sequence[SSAValue], targets: Set[str]

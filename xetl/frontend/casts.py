@@ -243,7 +243,12 @@ def _convert(ctx: Context, value: Vector, dtype: DType) -> SSAValue:
             return ctx.emit(arith.CmpfOp("une", value.ssa, zero))
         return ctx.emit(arith.CmpiOp("ne", value.ssa, zero))
     if source.is_float and dtype.is_float:
-        return _convert_float(ctx, value, dtype)
+        target = vector_type(value.shape, dtype)
+        if value.dtype.bits == dtype.bits:  # by way of f32, which holds all of both
+            wide = ctx.emit(arith.ExtfOp(value.ssa, vector_type(value.shape, f32)))
+            return ctx.emit(arith.TruncfOp(wide, target))
+        cast = arith.ExtfOp if value.dtype.bits < dtype.bits else arith.TruncfOp
+        return ctx.emit(cast(value.ssa, target))
     if "index" in (source.name, dtype.name):
         return _convert_index(ctx, value, dtype)
     if dtype.is_float:
@@ -256,15 +261,6 @@ def _convert(ctx: Context, value: Vector, dtype: DType) -> SSAValue:
         return ctx.emit(arith.TrunciOp(value.ssa, target))
     widen = arith.ExtsiOp if source.kind == "i" else arith.ExtuiOp
     return ctx.emit(widen(value.ssa, target))
-
-
-def _convert_float(ctx: Context, value: Vector, dtype: DType) -> SSAValue:
-    target = vector_type(value.shape, dtype)
-    if value.dtype.bits == dtype.bits:  # by way of f32, which holds all of both
-        wide = ctx.emit(arith.ExtfOp(value.ssa, vector_type(value.shape, f32)))
-        return ctx.emit(arith.TruncfOp(wide, target))
-    cast = arith.ExtfOp if value.dtype.bits < dtype.bits else arith.TruncfOp
-    return ctx.emit(cast(value.ssa, target))
 
 
 def _convert_index(ctx: Context, value: Vector, dtype: DType) -> SSAValue:

@@ -204,7 +204,19 @@ def _bind(ctx: Context, param: Param, values: Any) -> types.Value:
     value: SSAValue = next(values)
     value.name_hint = _NO_WORD.sub("_", param.name).strip("_") or None
     if isinstance(param, ArrayParam):
-        return _bind_array(ctx, param, value)
+        metadata = ctx.add(memref.ExtractStridedMetadataOp(value))
+        strides: list[types.Extent] = list(metadata.strides)
+        if param.unit_dim is not None:
+            strides[param.unit_dim] = 1
+        return types.Array(
+            param.name,
+            value,
+            param.dtype,
+            0,
+            tuple(metadata.sizes),
+            tuple(strides),
+            param.unit_dim,
+        )
     if param.kind == "i64":
         return types.Scalar(ctx.emit(arith.IndexCastOp(value, types.INDEX)), "int")
     return types.Scalar(value, "float" if param.kind == "f64" else "bool")
@@ -219,22 +231,6 @@ def _assemble(param: TupleParam, parts: Mapping[str, types.Value]) -> types.Valu
     if not param.form:
         return tuple(items)
     return Record.make(param.form[0], param.form[1:], items)
-
-
-def _bind_array(ctx: Context, param: ArrayParam, root: SSAValue) -> types.Array:
-    metadata = ctx.add(memref.ExtractStridedMetadataOp(root))
-    strides: list[types.Extent] = list(metadata.strides)
-    if param.unit_dim is not None:
-        strides[param.unit_dim] = 1
-    return types.Array(
-        param.name,
-        root,
-        param.dtype,
-        0,
-        tuple(metadata.sizes),
-        tuple(strides),
-        param.unit_dim,
-    )
 
 
 def _attributes(params: list[RuntimeParam], level: str) -> dict[str, Attribute]:

@@ -207,18 +207,14 @@ def promote(left: DType, right: DType) -> DType:
     if left.is_bool or right.is_bool:
         raise _no_common(left, right, "an i1 vector is a mask, not a number")
     if left.is_float and right.is_float:
-        return _promote_floats(left, right)
+        if {left, right} in ({f16, bf16}, {*SMALL_FLOATS}):
+            raise _no_common(left, right, "neither holds all values of the other")
+        if tf32 in (left, right):
+            raise _no_common(left, right, "tf32 is an operand of tile_mma only")
+        return left if left.bits > right.bits else right
     if left.is_float or right.is_float:
         return left if left.is_float else right
     return _promote_integers(left, right)
-
-
-def _promote_floats(left: DType, right: DType) -> DType:
-    if {left, right} in ({f16, bf16}, {*SMALL_FLOATS}):
-        raise _no_common(left, right, "neither holds all values of the other")
-    if tf32 in (left, right):
-        raise _no_common(left, right, "tf32 is an operand of tile_mma only")
-    return left if left.bits > right.bits else right
 
 
 def _promote_integers(left: DType, right: DType) -> DType:
