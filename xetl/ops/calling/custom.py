@@ -88,7 +88,15 @@ def _declared(
     like = out or (arrays[0] if arrays else None)
 
     def made(values: Sequence[Any]) -> tuple[Any, ...]:
-        return _made(like, {p.name: v for p, v in zip(inputs, values)})
+        arguments = {p.name: v for p, v in zip(inputs, values)}
+        if callable(like):
+            found: Any = like(**_named(like, arguments))
+            parts = cast("tuple[Any, ...]", found if isinstance(found, tuple) else ())
+            if parts and all(hasattr(each, "shape") for each in parts):
+                return parts
+            return (_new(found, arguments),)
+        names = [like] if isinstance(like, str) else list(like or [])
+        return tuple(_new(arguments[name], arguments) for name in names)
 
     def plain(values: list[Any]) -> Any:
         *given, place = values
@@ -126,18 +134,6 @@ def _kind(parameter: inspect.Parameter) -> str:
     if isinstance(default, bool | int | float | str):
         return type(default).__name__
     return "ArrayLike | None" if default is None else "ArrayLike"
-
-
-def _made(like: Like, arguments: Mapping[str, Any]) -> tuple[Any, ...]:
-    """New arrays for the results."""
-    if callable(like):
-        found: Any = like(**_named(like, arguments))
-        parts = cast("tuple[Any, ...]", found if isinstance(found, tuple) else ())
-        if parts and all(hasattr(each, "shape") for each in parts):
-            return parts
-        return (_new(found, arguments),)
-    names = [like] if isinstance(like, str) else list(like or [])
-    return tuple(_new(arguments[name], arguments) for name in names)
 
 
 def _named(function: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:

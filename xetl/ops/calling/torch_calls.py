@@ -31,19 +31,6 @@ for kinds, symbol in (
 torch_library.register()
 
 
-def has_modes() -> bool:
-    """Whether something of torch is on that must see each operator.
-
-    It is a mode, a transform or autocast.
-    """
-    hooks = torch._C
-    return (
-        hooks._len_torch_dispatch_stack()
-        or hooks._functorch.peek_interpreter_stack()
-        or hooks._is_any_autocast_enabled()
-    )
-
-
 Way: TypeAlias = Callable[[Function, list[Any], Arguments], Any]
 """Answers a call of a function, with all of its arguments, and as they were given."""
 
@@ -53,7 +40,13 @@ def way_of(declared: Function, values: list[Any]) -> Way | None:
 
     It must know of derivatives, transforms and modes.
     """
-    if has_modes():
+    # A mode, a transform or autocast is on, which must see each operator.
+    hooks = torch._C
+    if (
+        hooks._len_torch_dispatch_stack()
+        or hooks._functorch.peek_interpreter_stack()
+        or hooks._is_any_autocast_enabled()
+    ):
         some = any(isinstance(values[i], torch.Tensor) for i in declared.arrays)
         return _dispatched if some else None
     records, is_needed, is_plain = torch.is_grad_enabled(), False, True

@@ -257,7 +257,10 @@ def make_plan(
     else:
         given = () if is_number else out.shape
         check_out(given, dtype_of(out, "out"), shape, dtypes.sums, activation)
-        _refuse_own_overlap(out)
+        if overlaps_itself(locate(out)):
+            problem = "elements of `out` of `matmul` share memory with each other"
+            help_ = "pass an array in which each element has its own place"
+            raise LaunchError(problem, "X0807", help_)
     if bias is not None:
         columns = b.shape[-1] if b.ndim > 1 else 1
         check_bias(bias.shape, dtype_of(bias, "bias"), columns, dtypes.sums)
@@ -284,13 +287,6 @@ def find_activation(name: object) -> object:
         help=did_you_mean(str(name), ACTIVATIONS)
         or f"it knows {known}; for others write a kernel (tutorials/03_gemm.py)",
     )
-
-
-def _refuse_own_overlap(out: Numbers) -> None:
-    if overlaps_itself(locate(out)):
-        problem = "elements of `out` of `matmul` share memory with each other"
-        help_ = "pass an array in which each element has its own place"
-        raise LaunchError(problem, "X0807", help_)
 
 
 def choose_method(

@@ -50,7 +50,7 @@ class Config:
     @property
     def texts(self) -> dict[str, str]:
         """The values as texts that mean the same in another process."""
-        return {name: _text(value) for name, value in self.kwargs.items()}
+        return {name: text_of(value) for name, value in self.kwargs.items()}
 
     def __str__(self) -> str:
         return ", ".join(f"{name}={text}" for name, text in self.texts.items())
@@ -67,7 +67,8 @@ class Config:
         return hash(tuple(self.texts.items()))
 
 
-def _text(value: object) -> str:
+def text_of(value: object) -> str:
+    """A value as a text that means the same in another process."""
     name = getattr(value, "__qualname__", None)  # of a function: its address may change
     return name if isinstance(name, str) else repr(value)
 

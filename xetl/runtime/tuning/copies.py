@@ -51,7 +51,10 @@ class Copies:
         some = self.arrays if names is None else names
         for view, copy in self._pairs:
             if any(self.arrays.get(name) is copy for name in some):
-                _assign(copy, view)
+                if isinstance(copy, np.ndarray):
+                    copy.view(f"u{view.dtype.itemsize}")[...] = as_numpy(view)
+                else:
+                    copy.copy_(view.obj)
 
     def results(self) -> dict[str, np.ndarray[Any, Any]]:
         """What is in the copies: those of the host themselves."""
@@ -85,13 +88,6 @@ def _copy(name: str, view: ArrayView) -> Any:
         shift + view.address - start,
         tuple(stride * size for stride in view.strides),
     )
-
-
-def _assign(copy: Any, view: ArrayView) -> None:
-    if isinstance(copy, np.ndarray):
-        copy.view(f"u{view.dtype.itemsize}")[...] = as_numpy(view)
-    else:
-        copy.copy_(view.obj)
 
 
 def _host(array: Any) -> np.ndarray[Any, Any]:

@@ -172,9 +172,8 @@ class CompletedKernel(Kernel):
                 continue
             try:
                 computed[name] = call.compute(name, Config({**first, **computed}))
-            except (
-                Exception
-            ) as error:  # of the user, about arguments that are not there
+            except Exception as error:
+                # Of the user's function, about arguments that are not there.
                 raise LaunchError(
                     f"`{name}` of `{self.fn.__name__}` cannot be computed of a "
                     f"signature ({type(error).__name__}: {error})",

@@ -278,7 +278,11 @@ class Trials:
     def _prepare(self, trial: Trial, ready: list[_Ready]) -> None:
         try:
             prepared = self.call.prepare_with(trial.config)
-            seconds = self._estimate(prepared, trial.config)
+            # Seconds of a launch by the backend's model of costs, if it has one.
+            loaded, args = prepared.found.loaded, prepared.wanted.args
+            grid = self.call.grid_with(trial.config)
+            expected = loaded.backend.expect(loaded.artifact, grid, args)
+            seconds = expected[0].seconds if expected else None
         except XetlError as error:
             if error.code == WOULD_COMPILE:
                 trial.problem = _LATE
@@ -287,18 +291,12 @@ class Trials:
             return
         ready.append(_Ready(trial, prepared, seconds))
 
-    def _estimate(self, prepared: Prepared, config: Config) -> float | None:
-        """Seconds of a launch by the backend's model of costs, if it has one."""
-        loaded, args = prepared.found.loaded, prepared.wanted.args
-        grid = self.call.grid_with(config)
-        expected = loaded.backend.expect(loaded.artifact, grid, args)
-        return expected[0].seconds if expected else None
-
     def _drop(self, trial: Trial, problem: XetlError | str) -> None:
-        text = problem.message if isinstance(problem, XetlError) else problem
+        text = problem if isinstance(problem, str) else problem.message
         trial.problem, trial.milliseconds, trial.is_dropped = text, None, True
-        error = problem if isinstance(problem, XetlError) else _no_config(text)
-        self._errors.append(error)
+        if isinstance(problem, str):
+            problem = LaunchError(f"no config can be used: {text}", code="X0851")
+        self._errors.append(problem)
 
     # Timing ------------------------------------------------------------------------
 
@@ -317,7 +315,9 @@ class Trials:
                 continue
             try:
                 plans[index] = self.call.plan_with(trial.config, copies.arrays)
-                found = self._results(trial, plans[index], copies)
+                copies.restore()
+                self._run(trial, plans[index], copies)
+                found = copies.results()
             except XetlError as error:
                 self._drop(trial, error)
                 continue
@@ -331,13 +331,6 @@ class Trials:
             best, trial.milliseconds = min(best, seconds), 1e3 * seconds
             progress.advance("timing")
         self._finals([(ready[i].trial, plan) for i, plan in plans.items()], copies, end)
-
-    def _results(
-        self, trial: Trial, plan: Plan, copies: Copies
-    ) -> dict[str, np.ndarray[Any, Any]]:
-        copies.restore()
-        self._run(trial, plan, copies)
-        return copies.results()
 
     def _before(self, trial: Trial, copies: Copies) -> None:
         copies.restore(self.options.restored)
@@ -398,10 +391,6 @@ def warn_of_dropped(name: str, trials: Sequence[Trial]) -> None:
         if trial.is_dropped:
             text = f"config ({trial.config}) of `{name}` is not used: {trial.problem}"
             warn_at_caller(text, TuningWarning)
-
-
-def _no_config(text: str) -> LaunchError:
-    return LaunchError(f"no config can be used: {text}", code="X0851")
 
 
 def _pruned(ready: Sequence[_Ready]) -> list[_Ready]:

@@ -26,7 +26,7 @@ from xetl.locks import ForkSafeLock
 from xetl.runtime.cache import tuned_folder, write_whole
 from xetl.runtime.parameters import Parameters
 from xetl.runtime.tuning.call import Call
-from xetl.runtime.tuning.config import DECLARED_WRONG, Config, check_names
+from xetl.runtime.tuning.config import DECLARED_WRONG, Config, check_names, text_of
 from xetl.runtime.tuning.trials import Options, Trial, Trials, warn_of_dropped
 from xetl.settings import config as settings
 from xetl.settings import launch_state
@@ -60,10 +60,8 @@ class Tuner:
         parameters = Parameters.of(fn)
         check_names(parameters, sorted(self.chosen), "the configs")
         check_names(parameters, key, "`key` of `autotune` has the")
-        for array in (*options.zeroed, *options.restored):
-            check_names(
-                parameters, [array], "`reset_to_zero` or `restore_value` has the"
-            )
+        changed = (*options.zeroed, *options.restored)
+        check_names(parameters, changed, "`reset_to_zero` or `restore_value` has the")
         for name in key:
             if name in self.chosen:
                 problem = f"`key` of `autotune` names `{name}`, which the configs set"
@@ -233,8 +231,7 @@ def _key_text(value: object) -> str:
     value = _key_value(value)
     if isinstance(value, tuple):
         return "x".join(map(str, cast("tuple[object, ...]", value)))
-    name = getattr(value, "__qualname__", None)
-    return name if isinstance(name, str) else repr(value)
+    return text_of(value)
 
 
 def _kind(value: object) -> str:
@@ -250,11 +247,8 @@ def _kind(value: object) -> str:
 
 _FORMAT = 1
 _LOCK = ".lock"
-_FIXED = ("key", "arguments", "configs", "backend", "target", "machine")
-"""Fields of an entry that say for which calls it holds."""
-
 Question = Mapping[str, Any]
-"""These fields, all JSON."""
+"""The fields of an entry that say for which calls it holds, all JSON."""
 
 
 class TunedFile:
@@ -279,7 +273,7 @@ class TunedFile:
     def find(self, question: Question) -> Mapping[str, str] | None:
         """The texts of the best config's values; None if nothing is known."""
         for entry in self._entries():
-            if all(entry.get(field) == question[field] for field in _FIXED):
+            if _answers(entry, question):
                 texts: object = entry.get("config")
                 if isinstance(texts, dict):
                     return cast("dict[str, str]", texts)
@@ -291,11 +285,7 @@ class TunedFile:
         with suppress(OSError):
             folder.mkdir(parents=True, exist_ok=True)
             with _locked(folder):
-                others = [
-                    entry
-                    for entry in self._entries()
-                    if any(entry.get(field) != question[field] for field in _FIXED)
-                ]
+                others = [e for e in self._entries() if not _answers(e, question)]
                 entries = [*others, {**question, **facts}]
                 entries.sort(key=lambda each: json.dumps(each, sort_keys=True))
                 self._write(entries)
@@ -323,6 +313,10 @@ class TunedFile:
         }
         text = json.dumps(whole, indent=1) + "\n"
         write_whole(self.path, text.encode(), mode=0o644)  # it is to be checked in
+
+
+def _answers(entry: Mapping[str, Any], question: Question) -> bool:
+    return all(entry.get(field) == value for field, value in question.items())
 
 
 @contextmanager
