@@ -66,7 +66,9 @@ def replace_files(contents: Mapping[Path, bytes | str]) -> None:
             descriptor, ready[path] = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
             with os.fdopen(descriptor, "wb") as file:
                 file.write(data)
-            os.chmod(ready[path], 0o666 & ~_umask())
+            mask = os.umask(0)
+            os.umask(mask)
+            os.chmod(ready[path], 0o666 & ~mask)
         for path, temporary in ready.items():
             os.replace(temporary, path)
     except OSError as error:
@@ -76,9 +78,3 @@ def replace_files(contents: Mapping[Path, bytes | str]) -> None:
         for temporary in ready.values():
             with suppress(OSError):
                 os.unlink(temporary)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -33,25 +33,21 @@ PassTable = dict[str, type[ModulePass]]
 SPLIT = re.compile(r"^// -----.*$", re.MULTILINE)
 
 
-def core_passes() -> PassTable:
-    """The passes of `xetl.transforms` by name; each is a module of this name."""
-    names = (each.name for each in iter_modules(transforms.__path__))
-    modules = [import_module(f"{transforms.__name__}.{name}") for name in names]
-    return {
-        each.name: each
-        for module in modules
-        for each in vars(module).values()
-        if isinstance(each, type)
-        and issubclass(each, ModulePass)
-        and each.__module__ == module.__name__
-    }
-
-
 class _Registry:
     """Passes and dialects; backends are loaded only when the core's do not do."""
 
     def __init__(self) -> None:
-        self.passes = core_passes()
+        # The passes of `xetl.transforms` by name; each is a module of this name.
+        names = (each.name for each in iter_modules(transforms.__path__))
+        modules = [import_module(f"{transforms.__name__}.{name}") for name in names]
+        self.passes = {
+            each.name: each
+            for module in modules
+            for each in vars(module).values()
+            if isinstance(each, type)
+            and issubclass(each, ModulePass)
+            and each.__module__ == module.__name__
+        }
         self.dialects: list[Dialect] = []
         self.warnings: list[str] = []
         self._loaded = False
@@ -138,7 +134,11 @@ def _run(
         stream = sys.stdout if options.verify_diagnostics else sys.stderr
         print(_message(error), file=stream)
         return False
-    _print(module, options)
+    printer = Printer(
+        print_generic_format=options.generic, print_debuginfo=options.locations
+    )
+    printer.print_op(module)
+    print()
     return True
 
 
@@ -157,14 +157,6 @@ def _parse(text: str, name: str, registry: _Registry) -> tuple[Context, ModuleOp
 
 def _message(error: Exception) -> str:
     return str(error) if isinstance(error, XetlError) else f"error: {error}"
-
-
-def _print(module: ModuleOp, options: argparse.Namespace) -> None:
-    printer = Printer(
-        print_generic_format=options.generic, print_debuginfo=options.locations
-    )
-    printer.print_op(module)
-    print()
 
 
 if __name__ == "__main__":

@@ -65,8 +65,9 @@ def program(
         constants: ``NAME=VALUE`` as they were given.
     """
     source = file.read_text("utf-8")
-    settings = {k: v for k, v in variables().items() if k not in _LEFT_OUT}
-    lines = [*_head(why), *_settings(settings)]
+    kept = {k: v for k, v in variables().items() if k not in _LEFT_OUT}
+    settings = {"XETL_CACHE": "0", **kept}
+    lines = [*_head(why), "import os", "", f"os.environ.update({settings!r})", ""]
     call = f"target={found.target!r}, backend={found.backend!r}"
     if found.is_text:
         body = f"TEXT = {_quoted(source)}\n"
@@ -111,11 +112,6 @@ def _head(why: Failure) -> list[str]:
         *said,
         "",
     ]
-
-
-def _settings(settings: Mapping[str, str]) -> list[str]:
-    given = {"XETL_CACHE": "0", **settings}
-    return ["import os", "", f"os.environ.update({given!r})", ""]
 
 
 def _quoted(text: str) -> str:
@@ -252,7 +248,8 @@ def command(
             f"`{found.target or found.backend}`: there is nothing to reproduce"
         )
     file = find_file(place)
-    name = "" if found.is_text else _name_in_file(place, found.kernel.__name__)
+    own = "" if found.is_text else found.kernel.__name__
+    name = place.rpartition(":")[2] if own and ":" in place else own
     write_files({output: program(found, file, name, split_words(words)[1], why)})
     is_same = reproduces(output, why)
     lines = [f"wrote {output}"]
@@ -265,7 +262,3 @@ def command(
             f"`{output}` does not fail as the kernel does: {why.headline}; what it "
             "depends on besides its file must be added by hand"
         )
-
-
-def _name_in_file(place: str, own: str) -> str:
-    return place.rpartition(":")[2] if ":" in place else own

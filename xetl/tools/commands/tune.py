@@ -9,14 +9,8 @@ from typing import Any
 import click
 
 from xetl.backend import DEFAULT_BACKEND, find_backend
+from xetl.tools import kernel_files
 from xetl.tools.host_tuning import rank, ranking, read_sizes, table, tune
-from xetl.tools.kernel_files import (
-    about_a_kernel,
-    asked,
-    constants,
-    find_kernel,
-    read_grid,
-)
 from xetl.tools.output import json_option, show
 
 
@@ -41,7 +35,7 @@ def _tune_processor(context: click.Context, _: object, is_asked: bool) -> None:
     callback=_tune_processor,
     help="Measure this processor, no kernel: products on the CPU are planned by that.",
 )
-@about_a_kernel
+@kernel_files.about_a_kernel
 @click.option(
     "--try",
     "choices",
@@ -94,14 +88,14 @@ def command(
     (docs/gpu.md, "Roofline"); without `--size` the largest share of the peak, on arrays
     of 4096 in each dimension. Where Intel's compiler is, spills count first.
     """
-    found = asked(place, words, target, backend)
+    found = kernel_files.asked(place, words, target, backend)
     if found.is_text:
         problem = "a kernel of a text has no constants"
         raise click.BadParameter(problem, param_hint="--try")
-    names = find_kernel(place)[1]
+    names = kernel_files.find_kernel(place)[1]
     spaces = dict(_space(each, names) for each in choices)
     if not is_offline:
-        launched = read_grid(grid, names, found.kernel)
+        launched = kernel_files.read_grid(grid, names, found.kernel)
         trials = tune(found, spaces, read_sizes(sizes), launched, budget)
         facts = [
             {"config": t.config.kwargs, "ms": t.milliseconds, "problem": t.problem}
@@ -111,7 +105,7 @@ def command(
         return
     if not choices:
         raise click.UsageError("`--offline` compiles the values of `--try`: give some")
-    launched = read_grid(grid, names)
+    launched = kernel_files.read_grid(grid, names)
     values = [dict(zip(spaces, each)) for each in product(*spaces.values())]
     ranked = rank(found, values, read_sizes(sizes), launched)
     show([each.facts() for each in ranked], ranking(ranked), as_json)
@@ -123,4 +117,4 @@ def _space(choice: str, names: Mapping[str, Any]) -> tuple[str, list[Any]]:
     if not equals or not name.isidentifier() or not values:
         problem = f"`{choice}` is not NAME=VALUE,VALUE"
         raise click.BadParameter(problem, param_hint="--try")
-    return name, constants([f"{name}=[{values}]"], names)[name]
+    return name, kernel_files.constants([f"{name}=[{values}]"], names)[name]

@@ -11,6 +11,7 @@ import io
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -125,7 +126,15 @@ class Report:
                 sys.stdout.write(line + "\n")
         made: dict[Path, bytes | str] = {}
         if csv is not None:
-            made[csv] = _csv(benchmark, rows)
+            file = io.StringIO(newline="")
+            writer = csv_format.writer(file)
+            labels = list(benchmark.lines.values())
+            heads = [f"{each} ({benchmark.unit})" for each in labels]
+            writer.writerow([*benchmark.x, *heads])
+            for row in rows:
+                middles = [value.middle for value in row.values.values()]
+                writer.writerow([*row.point.values(), *middles])
+            made[csv] = file.getvalue()
         if png is not None or shows:
             picture = draw(benchmark, rows, png, shows)
             made |= {} if png is None else {png: picture}
@@ -176,19 +185,16 @@ def table(
     """The lines of a table: x, the values of each line, and its part of the limit."""
     labels = list(benchmark.lines.values())
     yield f"{benchmark.name} ({benchmark.unit})"
-    heads = [
-        *benchmark.x,
-        *labels,
-        *([f"{n} of limit" for n in labels] if peak else []),
-    ]
+    parts = [f"{n} of limit" for n in labels] if peak else []
+    heads = [*benchmark.x, *labels, *parts]
     cells = [_cells(benchmark, row, peak) for row in rows]
     widths = [max(len(line[i]) for line in [heads, *cells]) for i in range(len(heads))]
     for line in [heads, *cells]:
         yield "  ".join(f"{cell:>{width}}" for cell, width in zip(line, widths))
     if peak is not None:
         yield f"limit: {peak.gflops:.1f} GFLOP/s, {peak.gbytes:.1f} GB/s (measured)"
-        parts = (part for row in rows for part in _parts(benchmark, row, peak))
-        if max(parts, default=0.0) > _TOO_MUCH:
+        reached = (part for row in rows for part in _parts(benchmark, row, peak))
+        if max(reached, default=0.0) > _TOO_MUCH:
             yield "more than the limit: something else ran while that was measured"
 
 
@@ -206,18 +212,6 @@ def _parts(benchmark: Benchmark, row: Row, peak: Peak) -> Iterator[float]:
         rate = benchmark.rate(row.point, value.middle)
         if rate is not None:
             yield rate[0] / peak.limit(rate[1], 1.0)
-
-
-def _csv(benchmark: Benchmark, rows: Sequence[Row]) -> str:
-    file = io.StringIO(newline="")
-    writer = csv_format.writer(file)
-    labels = list(benchmark.lines.values())
-    heads = [f"{each} ({benchmark.unit})" for each in labels]
-    writer.writerow([*benchmark.x, *heads])
-    for row in rows:
-        middles = [value.middle for value in row.values.values()]
-        writer.writerow([*row.point.values(), *middles])
-    return file.getvalue()
 
 
 def _outputs(
@@ -240,11 +234,9 @@ def _outputs(
 def _check_files(files: Sequence[PathLike | None]) -> None:
     """Before anything is measured, whether what is asked for can be written."""
     for file in files:
-        if file is not None and not Path(file).absolute().parent.is_dir():
-            problem = (
-                f"`{file}` cannot be written: there is no folder "
-                f"`{Path(file).absolute().parent}`"
-            )
+        folder = Path(file or ".").absolute().parent
+        if file is not None and not folder.is_dir():
+            problem = f"`{file}` cannot be written: there is no folder `{folder}`"
             raise LaunchError(problem, code=WRONG, help="make it first")
 
 
@@ -272,7 +264,8 @@ def draw(
 ) -> bytes:
     """Draw the lines, with a band for the range of each value."""
     figure, axis = _figure(shows)
-    numbers = _positions(benchmark, rows)
+    first = [row.point[benchmark.x[0]] for row in rows]
+    numbers = first if all(map(_is_number, first)) else list(range(len(first)))
     for index, label in enumerate(benchmark.lines.values()):
         values = [row.values[label] for row in rows]
         colour, style = _style(benchmark, index)
@@ -290,9 +283,7 @@ def draw(
         axis.set_yscale("log")
     else:
         axis.set_ylim(bottom=0)
-    axis.set_xlabel(benchmark.label)
-    axis.set_ylabel(benchmark.unit)
-    axis.set_title(benchmark.name)
+    axis.set(xlabel=benchmark.label, ylabel=benchmark.unit, title=benchmark.name)
     return _finish(figure, axis, path, shows)
 
 
@@ -313,18 +304,13 @@ def draw_roofline(
     ends = [min([*found, ridge]) / 2, ridge, max([*found, ridge]) * 2]
     roof = [peak.limit(each, 1.0) for each in ends]
     axis.plot(ends, roof, "-", color="black", lw=1.2)
-    texts = (f"{peak.gbytes:.0f} GB/s", f"{peak.gflops:.0f} GFLOP/s")
-    for text, at, place, side in zip(
-        texts, (0, 2), ((6, -3), (0, 6)), ("left", "right")
-    ):
-        axis.annotate(
-            text, (ends[at], roof[at]), place, textcoords="offset points", ha=side
-        )
+    note = partial(axis.annotate, textcoords="offset points")
+    note(f"{peak.gbytes:.0f} GB/s", (ends[0], roof[0]), (6, -3), ha="left")
+    note(f"{peak.gflops:.0f} GFLOP/s", (ends[2], roof[2]), (0, 6), ha="right")
     axis.set_xscale("log", base=2)
     axis.set_yscale("log", base=2)
     axis.margins(y=0.1)  # room for the text above the roof
-    axis.set_xlabel("operations for each byte moved")
-    axis.set_ylabel("GFLOP/s")
+    axis.set(xlabel="operations for each byte moved", ylabel="GFLOP/s")
     axis.set_title(f"{benchmark.name}: roofline")
     return _finish(figure, axis, path, shows=False)
 
@@ -350,11 +336,6 @@ def _finish(figure: Any, axis: Any, path: Path | None, shows: bool) -> bytes:
         plots.show()
         plots.close(figure)
     return stream.getvalue()
-
-
-def _positions(benchmark: Benchmark, rows: Sequence[Row]) -> list[Any]:
-    first = [row.point[benchmark.x[0]] for row in rows]
-    return first if all(map(_is_number, first)) else list(range(len(first)))
 
 
 def _is_number(value: object) -> bool:

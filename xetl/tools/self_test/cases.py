@@ -72,8 +72,18 @@ def _needs(dtype: Any) -> frozenset[str]:
     return frozenset({"f64"} if np.dtype(dtype) == np.float64 else ())
 
 
-def _copied(dtype: Any, shape: tuple[int, int]) -> Callable[[], list[Any]]:
+def _copied(dtype: Any, shape: tuple[int, ...]) -> Callable[[], list[Any]]:
     return lambda: [_numbers(shape, dtype), np.zeros(shape, dtype)]
+
+
+def _multiplied(
+    a: Any, b: Any, c: Any, shape: tuple[int, int] = (32, 64)
+) -> Callable[[], list[Any]]:
+    def arrays() -> list[Any]:
+        factors = _numbers(shape, a), _numbers((64, 64), b, seed=1)
+        return [*factors, np.zeros((32, 64), c)]
+
+    return arrays
 
 
 def _blocks() -> Iterator[Case]:
@@ -110,29 +120,15 @@ def _products() -> Iterator[Case]:
     ]
     for a, b, c, precision in kinds:
         names = dict.fromkeys([np.dtype(a).name, np.dtype(b).name])
-        yield Case(
-            f"DPAS {precision or ' by '.join(names)}",
-            kernels.product,
-            (2, 2),
-            lambda a=a, b=b, c=c: [
-                _numbers((32, 64), a),
-                _numbers((64, 64), b, seed=1),
-                np.zeros((32, 64), c),
-            ],
-            {"K": 32, "OF": _SUMS[c], "PRECISION": precision},
-            needs=_needs(a),
-        )
-    yield Case(
+        name, arrays = f"DPAS {precision or ' by '.join(names)}", _multiplied(a, b, c)
+        chosen = {"K": 32, "OF": _SUMS[c], "PRECISION": precision}
+        yield Case(name, kernels.product, (2, 2), arrays, chosen, needs=_needs(a))
+    name, arrays = (
         "DPAS bfloat16, A transposed",
-        kernels.product,
-        (2, 2),
-        lambda: [
-            _numbers((64, 32), _BF16),
-            _numbers((64, 64), _BF16, seed=1),
-            np.zeros((32, 64), "f4"),
-        ],
-        {"K": 32, "OF": f32, "TURNED": True},
+        _multiplied(_BF16, _BF16, "f4", (64, 32)),
     )
+    chosen = {"K": 32, "OF": f32, "TURNED": True}
+    yield Case(name, kernels.product, (2, 2), arrays, chosen)
 
 
 def _lanes() -> Iterator[Case]:
@@ -141,14 +137,11 @@ def _lanes() -> Iterator[Case]:
         return [_numbers((128,), dtype), order, np.zeros(128, dtype)]
 
     for dtype in ("i1", "f2", "f4", "i8", "f8"):
-        name = np.dtype(dtype).name
-        yield Case(
-            f"gather and scatter {name}",
-            kernels.gather,
-            (4,),
+        name, made = (
+            f"gather and scatter {np.dtype(dtype).name}",
             partial(arrays, dtype),
-            needs=_needs(dtype),
         )
+        yield Case(name, kernels.gather, (4,), made, needs=_needs(dtype))
 
 
 _KINDS = {
@@ -163,42 +156,26 @@ _KINDS = {
 
 
 def _atomics() -> Iterator[Case]:
+    def places(size: int, count: int) -> Any:
+        return (np.arange(size) % count).astype(np.int32)
+
+    def arrays(dtype: Any) -> list[Any]:
+        return [_numbers((128,), dtype), places(128, 48), np.ones(48, dtype)]
+
     for dtype, kinds in _KINDS.items():
+        made, needs = partial(arrays, dtype), _needs(dtype)
         for kind in kinds:
-            yield Case(
-                f"atomic {kind} {np.dtype(dtype).name}",
-                kernels.atomic,
-                (4,),
-                lambda dtype=dtype: [
-                    _numbers((128,), dtype),
-                    (np.arange(128) % 48).astype(np.int32),
-                    np.ones(48, dtype),
-                ],
-                {"KIND": kind},
-                needs=_needs(dtype),
-            )
-    yield Case(
-        "atomic compare and swap",
-        kernels.compare_and_swap,
-        (2,),
-        lambda: [_numbers((64,), "i4"), (np.arange(64) % 2).astype(np.int32)],
-    )
+            name, chosen = f"atomic {kind} {np.dtype(dtype).name}", {"KIND": kind}
+            yield Case(name, kernels.atomic, (4,), made, chosen, needs=needs)
+    swapped = lambda: [_numbers((64,), "i4"), places(64, 2)]
+    yield Case("atomic compare and swap", kernels.compare_and_swap, (2,), swapped)
 
 
 def _workgroups() -> Iterator[Case]:
-    yield Case(
-        "shared memory and barriers",
-        kernels.swap_halves,
-        (1,),
-        lambda: [_numbers((32,), "f4"), np.zeros(32, "f4")],
-    )
-    yield Case(
-        "reduction over subgroups",
-        kernels.softmax,
-        (2,),
-        lambda: [_numbers((32, 32), "f4"), np.zeros((32, 32), "f4")],
-        tolerance=1e-5,
-    )
+    row, square = _copied("f4", (32,)), _copied("f4", (32, 32))
+    yield Case("shared memory and barriers", kernels.swap_halves, (1,), row)
+    name = "reduction over subgroups"
+    yield Case(name, kernels.softmax, (2,), square, tolerance=1e-5)
 
 
 def _arithmetic() -> Iterator[Case]:
@@ -207,7 +184,7 @@ def _arithmetic() -> Iterator[Case]:
             f"functions {np.dtype(dtype).name}",
             kernels.functions,
             (2,),
-            lambda dtype=dtype: [_numbers((16, 32), dtype), np.zeros((16, 32), dtype)],
+            _copied(dtype, (16, 32)),
             tolerance=tolerance,
             needs=_needs(dtype),
         )
@@ -217,35 +194,13 @@ def _arithmetic() -> Iterator[Case]:
 
 
 def _residency() -> Iterator[Case]:
-    arrays = _copied("f4", (64, 32))
-    blocks = {"H": 8, "W": 32}
+    arrays, large = _copied("f4", (64, 32)), _copied("f4", (1 << 12, 1 << 10))
+    copied = partial(Case, kernel=kernels.copy, constants={"H": 8, "W": 32})
+    small = partial(copied, grid=(8, 1), arrays=arrays)
     for kind in ("device", "shared", "host"):
-        yield Case(
-            f"memory of kind {kind}", kernels.copy, (8, 1), arrays, blocks, memory=kind
-        )
-    large = _copied("f4", (1 << 12, 1 << 10))
-    yield Case(
-        "memory of 16 MB",
-        kernels.copy,
-        (1 << 9, 1 << 5),
-        large,
-        blocks,
-        memory="device",
-    )
-    yield Case(
-        "memory by its address",
-        kernels.through_address,
-        (8,),
-        arrays,
-        memory="shared",
-        by_address=True,
-    )
-    yield Case(
-        "launches in flight",
-        kernels.copy,
-        (8, 1),
-        arrays,
-        blocks,
-        memory="device",
-        launches=64,
-    )
+        yield small(f"memory of kind {kind}", memory=kind)
+    grid = 1 << 9, 1 << 5
+    yield copied("memory of 16 MB", grid=grid, arrays=large, memory="device")
+    through = partial(Case, kernel=kernels.through_address, memory="shared")
+    yield through("memory by its address", grid=(8,), arrays=arrays, by_address=True)
+    yield small("launches in flight", memory="device", launches=64)

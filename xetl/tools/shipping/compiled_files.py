@@ -15,7 +15,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,28 +28,17 @@ from xetl.findings import Export
 from xetl.language.signature import ConstParam, RuntimeParam, ScalarParam, Signature
 from xetl.pipeline import lowered
 from xetl.runtime.executables import choose_target, compiler
-from xetl.runtime.kernel import Kernel
-from xetl.runtime.text_kernel import TextKernel
 from xetl.tools.kernel_files import Asked
 
 
 def export(
-    kernel: Kernel | TextKernel,
-    signature: str,
-    constants: Mapping[str, Any],
-    *,
-    name: str,
-    backend: str,
-    target: str | None = None,
+    asked: Asked, name: str, target: str | None
 ) -> tuple[Export, Signature, str]:
-    """Compile ``kernel`` into files.
+    """Compile a kernel into files.
 
     Args:
-        kernel: of Python or of a text, whose types are its signature.
-        signature: as for `kernel.warmup`.
-        constants: compile-time values by name.
         name: what the functions in the files are called after.
-        target: the machine; by default the one launches use.
+        target: the machine; None: the one launches use.
 
     Returns:
         The files, what they were compiled for, the target.
@@ -58,17 +47,17 @@ def export(
         LaunchError: the backend makes no files, or the arguments are wrong.
         CompileError: the kernel is wrong.
     """
-    found = find_backend(backend)
+    found = find_backend(asked.backend)
     if not found.exports:
-        problem = f"backend `{backend}` makes no files that could be linked"
+        problem = f"backend `{asked.backend}` makes no files that could be linked"
         help_ = "name a target of another one, such as --target avx2"
         raise LaunchError(problem, "X0844", help_)
     machine = choose_target(found, target)
-    if isinstance(kernel, TextKernel):
-        module, wanted = kernel.for_any_arguments()
+    if asked.is_text:
+        module, wanted = asked.kernel.for_any_arguments()
     else:
-        wanted = kernel.signature_of(signature, constants)
-        module = compiler().build(kernel.fn, wanted, found, machine)
+        wanted = asked.kernel.signature_of(asked.signature, asked.constants)
+        module = compiler().build(asked.kernel.fn, wanted, found, machine)
     module = lowered(module, found, machine)
     return found.export(module, wanted, machine, name), wanted, machine
 
@@ -178,14 +167,7 @@ def compiled_files(found: Asked, output: Path, name: str) -> dict[Path, bytes]:
         UsageError: ``output`` is a folder or ends otherwise than such code, or a shared
             library cannot be made.
     """
-    made, signature, machine = export(
-        found.kernel,
-        found.signature,
-        found.constants,
-        name=name,
-        backend=found.backend,
-        target=found.target,
-    )
+    made, signature, machine = export(found, name, found.target)
     facts = facts_of(found, signature, made, name, machine)
     if output.is_dir():
         why = f"`{output}` is a folder: write -o {output / name}{made.suffix}"

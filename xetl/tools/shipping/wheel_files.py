@@ -224,8 +224,10 @@ def wheel_files(
     if not re.fullmatch(r"\d+(\.\w+)*", version, re.ASCII):
         raise click.BadParameter(f"`{version}` is no version", param_hint="--version")
     if grid is not None:
+        first = kernels[0]
+        known: Mapping[str, Any] = {} if first.is_text else first.kernel.fn.__globals__
         try:
-            grid = checked_grid(grid, _scope(kernels[0]))
+            grid = checked_grid(grid, known)
         except ValueError as error:
             raise click.BadParameter(str(error), param_hint="--grid") from None
     names = [_name(each) for each in kernels]
@@ -241,10 +243,6 @@ def wheel_files(
     return {output: wheel(package, version, facts, files)}
 
 
-def _scope(found: Asked) -> Mapping[str, Any]:
-    return {} if found.is_text else found.kernel.fn.__globals__
-
-
 def _name(found: Asked) -> str:
     return getattr(found.kernel, "name", None) or found.kernel.__name__
 
@@ -257,14 +255,7 @@ def _compiled(
     facts: dict[str, Any] = {}
     variants: list[Any] = []
     for target in _targets(found):
-        made, signature, machine = export(
-            found.kernel,
-            found.signature,
-            found.constants,
-            name=name,
-            backend=found.backend,
-            target=target,
-        )
+        made, signature, machine = export(found, name, target)
         if not made.variant:
             why = f"no wheel can hold the code of backend `{found.backend}`"
             if made.suffix == ".spv":
