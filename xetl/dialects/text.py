@@ -116,14 +116,7 @@ def location_of(op: Operation) -> tuple[int, int] | None:
 
 def _verify(text: str, module: ModuleOp) -> None:
     try:
-        tables = operations_in(module, ModuleOp, gpu.ModuleOp)
-        for holder in tables:
-            table = _table(holder)
-            for function in table.values():
-                if isinstance(function, ModuleOp | gpu.ModuleOp):
-                    continue  # what is called there is looked for there
-                for op in operations_in(function, func.CallOp):
-                    _check_call(op, table)
+        check_symbols(module)
         verify(module)
     except LocatedVerifyException as error:
         raise error_at(text, error.op, error.problem, "X0702") from None
@@ -173,6 +166,22 @@ def _predecessors(region: Region, target: Block) -> int:
 
 
 Table = dict[str, Operation]
+
+
+def check_symbols(module: ModuleOp) -> None:
+    """Check the names of a module and of those inside.
+
+    Raises:
+        LocatedVerifyException: a name is given twice, or a call does not fit.
+    """
+    tables = operations_in(module, ModuleOp, gpu.ModuleOp)
+    for holder in tables:
+        table = _table(holder)
+        for function in table.values():
+            if isinstance(function, ModuleOp | gpu.ModuleOp):
+                continue  # what is called there is looked for there
+            for op in operations_in(function, func.CallOp):
+                _check_call(op, table)
 
 
 def _table(holder: Operation) -> Table:
@@ -241,14 +250,7 @@ def parse_error(text: str, parser: XetlParser | None, error: Exception) -> IRErr
     unknown = _UNKNOWN.search(message)
     if unknown is not None:  # the parser stands behind the name by now
         start = max(text.rfind(unknown[1], 0, start), 0)
-        name = unknown[1]
-        if name not in OF_LANES:
-            return _at(text, message, start, len(name), _near(name, parser))
-        message = f"`{name}` works on lanes; a text of XeTile works on whole subgroups"
-        help_ = (
-            "reduce and broadcast vectors with xetile.reduction and xetile.broadcast"
-        )
-        return _at(text, message, start, len(name), help_)
+        return _unknown(text, unknown[1], message, start, parser)
     if start >= len(text.rstrip()):
         return _at(text, "the text ends too early", start, 1)
     if message.startswith("Could not parse entire input"):
@@ -261,6 +263,16 @@ def parse_error(text: str, parser: XetlParser | None, error: Exception) -> IRErr
 
 def _operation_position(parser: XetlParser | None) -> int:
     return 0 if parser is None else parser.operation_position
+
+
+def _unknown(
+    text: str, name: str, message: str, start: int, parser: XetlParser | None
+) -> IRError:
+    if name not in OF_LANES:
+        return _at(text, message, start, len(name), _near(name, parser))
+    message = f"`{name}` works on lanes; a text of XeTile works on whole subgroups"
+    help_ = "reduce and broadcast vectors with xetile.reduction and xetile.broadcast"
+    return _at(text, message, start, len(name), help_)
 
 
 def _near(name: str, parser: XetlParser | None) -> str | None:

@@ -29,18 +29,7 @@ def assign(ctx: Context, target: ast.expr, value: Value, node: ast.AST) -> None:
     elif isinstance(target, ast.Tuple | ast.List):
         _unpack(ctx, target, value, node)
     elif isinstance(target, ast.Subscript):
-        # ``X[i, j] = s``; what lies outside is dropped.
-        owner = ctx.evaluate(target.value)
-        slices = target.slice
-        items = slices.elts if isinstance(slices, ast.Tuple) else [slices]
-        if not isinstance(owner, Array) or any(isinstance(i, ast.Slice) for i in items):
-            raise _no_target(ctx, target, owner)
-        indices = [Arg(ctx.evaluate(item), item) for item in items]
-        stored = Arg(value, getattr(node, "value", node))
-        if any(isinstance(arg.value, Vector) for arg in indices):
-            store_elements(ctx, owner, indices, stored)
-        else:
-            store_scalar(ctx, owner, indices, stored)
+        _store_element(ctx, target, value, node)
     else:
         raise _no_target(ctx, target)
 
@@ -60,6 +49,23 @@ def _no_target(
     else:
         help_ += "; of a vector make a new one: xetile.where(mask, new, v)"
     return ctx.error("X0404", f"{what} be assigned to in a kernel", target, help=help_)
+
+
+def _store_element(
+    ctx: Context, target: ast.Subscript, value: Value, node: ast.AST
+) -> None:
+    """``X[i, j] = s``; what lies outside is dropped."""
+    owner = ctx.evaluate(target.value)
+    slices = target.slice
+    items = slices.elts if isinstance(slices, ast.Tuple) else [slices]
+    if not isinstance(owner, Array) or any(isinstance(i, ast.Slice) for i in items):
+        raise _no_target(ctx, target, owner)
+    indices = [Arg(ctx.evaluate(item), item) for item in items]
+    stored = Arg(value, getattr(node, "value", node))
+    if any(isinstance(arg.value, Vector) for arg in indices):
+        store_elements(ctx, owner, indices, stored)
+    else:
+        store_scalar(ctx, owner, indices, stored)
 
 
 def _unpack(

@@ -80,12 +80,7 @@ class Commands(click.Group):
             try:
                 return super().invoke(ctx)
             except XetlError as error:
-                # Draw an error; a call made by this program is no line of the user.
-                if error.file is not None and error.file.startswith(_CLICK):
-                    error.file = None
-                click.echo(str(error), err=True)
-                click.echo(f"   = more: xetl explain {error.code}", err=True)
-                code = 1 if isinstance(error, InternalError) else _WRONG
+                code = _report(error)
             except click.exceptions.NoArgsIsHelpError:
                 raise
             except click.ClickException as error:
@@ -128,6 +123,15 @@ def _see(error: click.ClickException) -> str:
     if not isinstance(error, click.UsageError) or error.ctx is None:
         return ""
     return f" (see {error.ctx.command_path} --help)"
+
+
+def _report(error: XetlError) -> int:
+    """Draw an error; a call made by this program is no line of the user."""
+    if error.file is not None and error.file.startswith(_CLICK):
+        error.file = None
+    click.echo(str(error), err=True)
+    click.echo(f"   = more: xetl explain {error.code}", err=True)
+    return 1 if isinstance(error, InternalError) else _WRONG
 
 
 def _show_warning(

@@ -49,11 +49,7 @@ def find_kernel(
         kernels, names = _of_text(file), {}
     else:
         names = vars(_module(file))
-        kernel: Any = importlib.import_module("xetl.runtime.kernel").Kernel
-        kinds = (kernel, *also)
-        kernels = {
-            name: each for name, each in names.items() if isinstance(each, kinds)
-        }
+        kernels = _kernels_among(names, also)
     return _choose(kernels, name, file), names
 
 
@@ -89,17 +85,7 @@ def _module(file: str) -> ModuleType:
         if is_name and not Path(file).exists():
             sys.path.insert(0, "")
             return importlib.import_module(file)
-        # Run a file as a module; like a script's, its folder is looked into first.
-        path = _existing(file)
-        name = _PREFIX + re.sub(r"\W", "_", path.stem)
-        spec = importlib.util.spec_from_file_location(name, path)
-        if spec is None or spec.loader is None:
-            raise click.BadParameter(f"`{path}` is no Python file", param_hint=PLACE)
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[name] = module
-        sys.path.insert(0, str(path.parent))
-        spec.loader.exec_module(module)
-        return module
+        return _import_file(_existing(file))
     except (click.ClickException, XetlError):
         raise
     except ModuleNotFoundError as error:
@@ -108,6 +94,19 @@ def _module(file: str) -> ModuleType:
         raise _broken(file, error) from None
     except Exception as error:
         raise _broken(file, error) from None
+
+
+def _import_file(path: Path) -> ModuleType:
+    """Run a file as a module; like a script's, its folder is looked into first."""
+    name = _PREFIX + re.sub(r"\W", "_", path.stem)
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise click.BadParameter(f"`{path}` is no Python file", param_hint=PLACE)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    sys.path.insert(0, str(path.parent))
+    spec.loader.exec_module(module)
+    return module
 
 
 def _existing(file: str) -> Path:
@@ -133,6 +132,14 @@ def _broken(file: str, error: Exception) -> click.ClickException:
 
 def _is_of(file: str, code_file: str) -> bool:
     return Path(code_file).stem == Path(file).stem.rpartition(".")[2]
+
+
+def _kernels_among(
+    names: Mapping[str, Any], also: tuple[type, ...]
+) -> Mapping[str, Any]:
+    kernel: Any = importlib.import_module("xetl.runtime.kernel").Kernel
+    kinds = (kernel, *also)
+    return {name: each for name, each in names.items() if isinstance(each, kinds)}
 
 
 def _choose(kernels: Mapping[str, Any], name: str, file: str) -> Any:
@@ -260,11 +267,21 @@ def about_a_kernel(command: F) -> F:
 
 def about_a_machine(command: F) -> F:
     """Give a command the options ``target`` and ``backend``."""
-    machines = "The machine, such as avx512, amx, pvc."
-    usual = "By default the one that has the target."
-    target = click.option("--target", help=machines, shell_complete=_targets)
-    backend = click.option("--backend", help=usual, shell_complete=_backends)
-    return target(backend(command))
+    decorate = (
+        click.option(
+            "--target",
+            help="The machine, such as avx512, amx, pvc.",
+            shell_complete=_targets,
+        ),
+        click.option(
+            "--backend",
+            help="By default the one that has the target.",
+            shell_complete=_backends,
+        ),
+    )
+    for each in reversed(decorate):
+        command = each(command)
+    return command
 
 
 def _files(*_: Any) -> list[CompletionItem]:

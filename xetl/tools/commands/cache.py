@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from os import stat_result
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,6 @@ from xetl.settings import Config
 from xetl.tools.output import json_option, show
 
 _SHOWN = 20
-_NAMED = ("kernel", "backend", "target")
 _HEAD = ("KERNEL", "BACKEND", "TARGET", "KB", "LAST USED")
 _UNITS = (("days", 86400), ("hours", 3600), ("minutes", 60), ("seconds", 1))
 
@@ -36,11 +36,7 @@ def list_kernels(every: bool, as_json: bool) -> None:
     if as_json:
         show([_facts(*each) for each in named], (), as_json)
         return
-    rows = [_HEAD, *map(_row, named if every else named[:_SHOWN])]
-    widths = [max(map(len, column)) for column in zip(*rows)]
-    for row in rows:
-        cells = (cell.ljust(width) for cell, width in zip(row, widths))
-        click.echo("  ".join(cells).rstrip())
+    _print_table([_HEAD, *map(_row, named if every else named[:_SHOWN])])
     if len(named) > _SHOWN and not every:
         click.echo(f"... and {len(named) - _SHOWN} more: xetl cache ls --all")
     size = sum(status.st_size for _, status in entries)
@@ -95,13 +91,17 @@ def _bytes(text: str | None, cache: DiskCache) -> int:
 
 def _row(entry: tuple[Path, stat_result, Any]) -> tuple[str, ...]:
     _, status, facts = entry
-    named = (facts[name] for name in _NAMED)
-    kilobytes, age = -(-status.st_size // 1024), _age(time.time() - status.st_mtime)
-    return *named, str(kilobytes), age
+    return (
+        facts["kernel"],
+        facts["backend"],
+        facts["target"],
+        str(-(-status.st_size // 1024)),
+        _age(time.time() - status.st_mtime),
+    )
 
 
 def _facts(path: Path, status: stat_result, facts: Any) -> dict[str, Any]:
-    named = {name: facts[name] for name in _NAMED}
+    named = {name: facts[name] for name in ("kernel", "backend", "target")}
     used = {"bytes": status.st_size, "last_used": status.st_mtime}
     return {**named, **used, "file": str(path)}
 
@@ -116,3 +116,10 @@ def _age(seconds: float) -> str:
 
 def _megabytes(size: int) -> str:
     return f"{size / (1 << 20):.1f} MB"
+
+
+def _print_table(rows: Sequence[Sequence[str]]) -> None:
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    for row in rows:
+        cells = (cell.ljust(width) for cell, width in zip(row, widths))
+        click.echo("  ".join(cells).rstrip())

@@ -134,20 +134,7 @@ def _fold_control_flow(op: Operation) -> Operation | None:
         known = integer_of(op.condition)
         if known is None:
             return None
-        region = op.then_region if known else op.else_region
-        following = op.next_op
-        assert op.parent is not None
-        if not region.blocks:
-            return _replace(op, ())
-        body = region.block
-        last = body.last_op
-        yielded = list(last.operands) if last is not None else []
-        if last is not None:
-            Rewriter.erase_op(last)
-        first = body.first_op
-        move_before(body.ops, op)
-        _replace(op, yielded)
-        return first or following or op
+        return _inline(op, op.then_region if known else op.else_region)
     if isinstance(op, scf.ForOp) and _never_runs(op):
         return _replace(op, op.init_args)
     return None
@@ -158,6 +145,23 @@ def _never_runs(op: scf.ForOp) -> bool:
     if op.lower_bound is op.upper_bound:
         return True
     return lower is not None and upper is not None and lower >= upper
+
+
+def _inline(op: Operation, region: Region) -> Operation:
+    """Put the only block of a region where ``op`` stands."""
+    following = op.next_op
+    assert op.parent is not None
+    if not region.blocks:
+        return _replace(op, ())
+    body = region.block
+    last = body.last_op
+    yielded = list(last.operands) if last is not None else []
+    if last is not None:
+        Rewriter.erase_op(last)
+    first = body.first_op
+    move_before(body.ops, op)
+    _replace(op, yielded)
+    return first or following or op
 
 
 def _replace(op: Operation, values: Iterable[SSAValue]) -> Operation:

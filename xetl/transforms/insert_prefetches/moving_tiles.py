@@ -58,8 +58,13 @@ class MovingTile:
             gone = build.minus(counter, 0 if lower == 0 else self.loop.lower_bound)
             steps = (build.times(gone, each) for each in self.per_step)
             place = [build.plus(*pair) for pair in zip(place, steps)]
-        matrix = start.mixed_sizes, start.mixed_strides
-        made = InitTileOp(start.source, (*leading, *place), type_, *matrix)
+        made = InitTileOp(
+            start.source,
+            (*leading, *place),
+            type_,
+            start.mixed_sizes,
+            start.mixed_strides,
+        )
         return build.insert(made)
 
 
@@ -70,28 +75,32 @@ def moving_tile(tile: SSAValue, loop: scf.ForOp) -> MovingTile | None:
     if moved is None:
         return None
     if isinstance(tile, BlockArgument) and tile.block is body and tile.index:
-        # A tile that the loop carries, if it moves on by constants.
-        step = constant_index(loop.step)
-        following, on = _unmoved(yielded(tile.block)[tile.index - 1])
-        start, before = _unmoved(loop.init_args[tile.index - 1])
-        if following is not tile or on is None or before is None or not step:
-            return None
-        if not isinstance(start.owner, InitTileOp) or start.owner.indices is not None:
-            return None
-        rows, columns = on
-        if not isinstance(rows, int) or not isinstance(columns, int):
-            return None
-        if rows % step or columns % step or not (rows or columns):
-            return None
-        both = _sum(moved, before)
-        per_step = rows // step, columns // step
-        return None if both is None else MovingTile(loop, start.owner, both, per_step)
+        return _carried(tile, moved, loop)
     start = tile.owner
     if isinstance(start, InitTileOp) and start.parent is body and start.indices is None:
         slice_ = _computed_in(body, start)
         if slice_ is not None and any(body.args[0] in op.operands for op in slice_):
             return MovingTile(loop, start, moved, None)
     return None
+
+
+def _carried(tile: BlockArgument, moved: Offsets, loop: scf.ForOp) -> MovingTile | None:
+    """A tile that the loop carries, if it moves on by constants."""
+    step = constant_index(loop.step)
+    following, on = _unmoved(yielded(tile.block)[tile.index - 1])
+    start, before = _unmoved(loop.init_args[tile.index - 1])
+    if following is not tile or on is None or before is None or not step:
+        return None
+    if not isinstance(start.owner, InitTileOp) or start.owner.indices is not None:
+        return None
+    rows, columns = on
+    if not isinstance(rows, int) or not isinstance(columns, int):
+        return None
+    if rows % step or columns % step or not (rows or columns):
+        return None
+    both = _sum(moved, before)
+    per_step = rows // step, columns // step
+    return None if both is None else MovingTile(loop, start.owner, both, per_step)
 
 
 def _unmoved(tile: SSAValue) -> tuple[SSAValue, Offsets | None]:

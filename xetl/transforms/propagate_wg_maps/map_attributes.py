@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import TypeAlias, cast
 
 from xdsl.dialects.builtin import ArrayAttr, UnitAttr, VectorType
-from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.rewriter import Rewriter
 
 from xetl.dialects import xetile
@@ -68,17 +68,9 @@ def set_map(value: SSAValue, layout: Layout) -> None:
     new = xetile.attribute_of(layout)
     place = _place(value)
     if place is not None:
-        op, name, index, length = place
-        entries = _entries(place) or [UnitAttr() for _ in range(length)]
-        entries[index] = new
-        op.attributes[name] = ArrayAttr(entries)
+        _write_entry(place, new)
     elif isinstance(value, OpResult):
-        if isinstance(value.op, ReadsTile):
-            set_tile_map(value.op.tile, xetile.layout_of(new))
-        elif isinstance(value.op, xetile.TileMmaOp):
-            value.op.wg_map_c = new
-        else:
-            value.op.attributes["map"] = new
+        _write_on_op(value.op, new)
 
 
 def is_map(name: str, value: Attribute) -> bool:
@@ -119,13 +111,17 @@ def _place(value: SSAValue) -> _Place | None:
             return op, RESULT_MAPS, value.index, len(op.results)
         return None
     assert isinstance(value, BlockArgument)
-    owner = value.block.parent_op()
-    if isinstance(owner, scf.ForOp) and value.index > 0:
-        return owner, RESULT_MAPS, value.index - 1, len(owner.results)
+    return _place_of_argument(value.block, value.index)
+
+
+def _place_of_argument(block: Block, index: int) -> _Place | None:
+    owner = block.parent_op()
+    if isinstance(owner, scf.ForOp) and index > 0:
+        return owner, RESULT_MAPS, index - 1, len(owner.results)
     if isinstance(owner, scf.WhileOp):
-        if value.block is owner.before.block:
-            return owner, BEFORE_MAPS, value.index, len(owner.inits)
-        return owner, RESULT_MAPS, value.index, len(owner.results)
+        if block is owner.before.block:
+            return owner, BEFORE_MAPS, index, len(owner.inits)
+        return owner, RESULT_MAPS, index, len(owner.results)
     return None
 
 
@@ -142,12 +138,28 @@ def _written(value: SSAValue) -> Attribute | None:
     return op.wg_map if isinstance(op, xetile.TileMmaOp) else xetile.wg_map_of(op)
 
 
+def _write_entry(place: _Place, new: Attribute) -> None:
+    op, name, index, length = place
+    entries = _entries(place) or [UnitAttr() for _ in range(length)]
+    entries[index] = new
+    op.attributes[name] = ArrayAttr(entries)
+
+
 def _entries(place: _Place) -> list[Attribute]:
     op, name, *_ = place
     found = op.attributes.get(name)
     if not isinstance(found, ArrayAttr):
         return []
     return [*cast("ArrayAttr[Attribute]", found)]
+
+
+def _write_on_op(op: Operation, new: xetile.WgMapAttr | xetile.LayoutAttr) -> None:
+    if isinstance(op, ReadsTile):
+        set_tile_map(op.tile, xetile.layout_of(new))
+    elif isinstance(op, xetile.TileMmaOp):
+        op.wg_map_c = new
+    else:
+        op.attributes["map"] = new
 
 
 COLUMN_MAJOR = (0, 1)

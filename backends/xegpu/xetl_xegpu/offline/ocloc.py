@@ -165,13 +165,7 @@ def compile_spirv(
         shown = run([*command, "-dump", "parts"], folder)
         if not (folder / "parts" / ".ze_info").exists():
             raise refused(target, shown.stdout)
-        parts = folder / "parts"
-        texts = {
-            file.name.removeprefix(_TEXT).removesuffix(".asm"): file.read_text("utf-8")
-            for file in sorted(parts.glob(f"{_TEXT}*.asm"))
-        }
-        kernels = read_ze_info((parts / ".ze_info").read_text("utf-8"))
-        found = Compiled(kernels, {name: texts[name] for name in kernels}, done.stdout)
+        found = _read(folder / "parts", done.stdout)
         return replace(found, binary=(folder / "kernel.bin").read_bytes())
 
 
@@ -197,13 +191,28 @@ _NO_KERNEL = "Intel_Symbol_Table_Void_Program"
 """Stands among the kernels if there are functions."""
 
 
+def _read(parts: Path, log: str) -> Compiled:
+    texts = {
+        file.name.removeprefix(_TEXT).removesuffix(".asm"): file.read_text("utf-8")
+        for file in sorted(parts.glob(f"{_TEXT}*.asm"))
+    }
+    kernels = read_ze_info((parts / ".ze_info").read_text("utf-8"))
+    return Compiled(kernels, {name: texts[name] for name in kernels}, log)
+
+
 def read_ze_info(text: str) -> dict[str, KernelFacts]:
     """The facts of each kernel in the notes of a binary.
 
     The notes are YAML of a fixed form: lists of kernels, two spaces a level.
     Source: Intel's compute runtime, "zebin", `.ze_info`.
     """
-    environments: dict[str, dict[str, str]] = {}  # `execution_env`, by kernel
+    environments = _environments(text)
+    return {name: _facts(found) for name, found in environments.items()}
+
+
+def _environments(text: str) -> dict[str, dict[str, str]]:
+    """The entries of the `execution_env` of each kernel."""
+    kernels: dict[str, dict[str, str]] = {}
     current: dict[str, str] = {}
     section = part = ""
     for line in text.splitlines():
@@ -212,13 +221,13 @@ def read_ze_info(text: str) -> dict[str, KernelFacts]:
         if depth == 0:
             section = key
         elif section == "kernels" and depth == 2:
-            current = environments.setdefault(value.strip().strip("'"), {})
+            current = kernels.setdefault(value.strip().strip("'"), {})
         elif section == "kernels" and depth == 4:
             part = key
         elif section == "kernels" and part == "execution_env":
             current[key] = value.strip()
-    environments.pop(_NO_KERNEL, None)
-    return {name: _facts(found) for name, found in environments.items()}
+    kernels.pop(_NO_KERNEL, None)
+    return kernels
 
 
 def _facts(found: Mapping[str, str]) -> KernelFacts:
