@@ -188,6 +188,26 @@ func.func @rounded_later(%x: f32, %h: f16) -> (f32, f32, f16) {
   return %r, %t, %w : f32, f32, f16
 }
 
+// What is chosen has been narrow, and is again; a tenth is no f16.
+// CHECK-LABEL: @chosen
+// CHECK-NEXT:  %[[A:.*]] = arith.extf %x : f16 to f32
+// CHECK-NEXT:  %[[ZERO:.*]] = arith.constant 0.000000e+00 : f16
+// CHECK-NEXT:  %[[R:.*]] = arith.select %c, %x, %[[ZERO]] : f16
+// CHECK-NEXT:  %[[TENTH:.*]] = arith.constant 1.000000e-01 : f32
+// CHECK-NEXT:  %[[S:.*]] = arith.select %c, %[[A]], %[[TENTH]] : f32
+// CHECK-NEXT:  %[[T:.*]] = arith.truncf %[[S]] : f32 to f16
+// CHECK-NEXT:  return %[[R]], %[[T]] : f16, f16
+func.func @chosen(%c: i1, %x: f16) -> (f16, f16) {
+  %zero = arith.constant 0.0 : f32
+  %a = arith.extf %x : f16 to f32
+  %s = arith.select %c, %a, %zero : f32
+  %r = arith.truncf %s : f32 to f16
+  %tenth = arith.constant 1.0e-01 : f32
+  %b = arith.select %c, %a, %tenth : f32
+  %t = arith.truncf %b : f32 to f16
+  return %r, %t : f16, f16
+}
+
 // A loop says that its counter is in the bounds, and so does a condition around.
 // CHECK-LABEL: @known_bounds
 // CHECK-NOT:   ult

@@ -3,7 +3,7 @@
 *What*: constant folding of integer arithmetic, comparisons and casts; select and if on
 constants; casts to the same type; sizes and strides that a type states; loops that do
 not run; a barrier right after another one; dead code; sums and products in f64 of
-what was f32 and is rounded to f32 again.
+what was f32 and is rounded to f32 again; choices in a wider type of narrow floats.
 *Why*: the front end and every lowering write the plain form and leave the rest to here;
 one forward sweep folds chains, as operands come before their users.
 *Left alone*: stores, prefetches, other barriers, other float arithmetic (the program
@@ -94,16 +94,19 @@ def _fold_op(op: Operation) -> bool:
 def _narrow(op: Operation) -> bool:
     """Compute in f32 what is computed in f64, of f32, and rounded to f32 at once.
 
-    The result is the same: f64 has more than twice the bits of f32. Source: Figueroa,
+    Choose in any narrow type what is chosen in a wider one, and narrow again. The
+    results are the same: f64 has more than twice the bits of f32. Source: Figueroa,
     "When is double rounding innocuous?", SIGNUM Newsletter 30(3), 1995.
     """
     wide = op.operands[0].owner if isinstance(op, arith.TruncfOp) else None
     if not isinstance(wide, _NARROWED) or "map" in {*op.attributes, *wide.attributes}:
         return False
     result = op.results[0]
-    if (element_type(result.type), element_type(wide.results[0].type)) != (f32, f64):
+    types = element_type(result.type), element_type(wide.results[0].type)
+    if types != (f32, f64) and not isinstance(wide, arith.SelectOp):
         return False
-    sides = [narrower(each, result.type) for each in wide.operands]
+    *condition, left, right = wide.operands
+    sides = [narrower(each, result.type) for each in (left, right)]
     if None in sides:
         return False
     given = [
@@ -111,12 +114,12 @@ def _narrow(op: Operation) -> bool:
         for each in sides
     ]
     # Without `contract`: the rounding stands, whatever is done with the result.
-    new = type(wide)(*given, location=op.location)
+    new = type(wide)(*condition, *given, location=op.location)
     Rewriter.replace_op(op, new)
     return True
 
 
-_NARROWED = (arith.AddfOp, arith.SubfOp, arith.MulfOp)
+_NARROWED = (arith.AddfOp, arith.SubfOp, arith.MulfOp, arith.SelectOp)
 """Not quotients: those of f32 on GPUs may be wrong in the last bits."""
 
 
