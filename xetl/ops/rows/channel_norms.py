@@ -24,15 +24,21 @@ from xetl.ops.calling.declarations import (
     wrong_shape,
 )
 from xetl.ops.calling.declare import function
-from xetl.ops.calling.views import Shared, floats, no_wider, rows, size_of, width_of
+from xetl.ops.calling.views import (
+    Shared,
+    floats,
+    no_wider,
+    rows,
+    size_of,
+    vectors_of,
+    width_of,
+)
 from xetl.ops.matrices import put, take
 from xetl.ops.rows.normalization import norm_backward, norm_rows
 from xetl.xetile import Array, Vector, constexpr
 
-_WIDEST = 256
-"""Columns of a piece, few enough for its sums to stay in registers."""
 _NARROW = 64
-"""The same of two sums."""
+"""Columns of a piece of which there are two sums."""
 _WIDE = 1024
 """Columns of a piece that nothing is summed of: pages are written one by one."""
 _ROWS = 64
@@ -138,7 +144,7 @@ def group_norm_backward_rows(
     """
     group = xetile.program_id(0)
     first, channel, n = group * CHANNELS, group % GROUPS * CHANNELS, x.shape[1]
-    mean, r = moments(groups, group, eps, ACC, WIDE)
+    mean, r = moments(groups, group, eps, ACC, WIDTH)
     both, alone = xetile.zeros((1, 1), ACC), xetile.zeros((1, 1), ACC)
     for i in range(0, CHANNELS):
         weights, biases = xetile.zeros((1, WIDTH), ACC), xetile.zeros((1, WIDTH), ACC)
@@ -239,8 +245,8 @@ def _check(name: str, x: Operand, *others: Operand | None) -> DType:
     return dtype
 
 
-def _grouped(x: Operand, num_groups: int) -> tuple[int, int, int, int]:
-    """Groups of all samples, channels of a group, elements of a channel, the piece.
+def _grouped(x: Operand, num_groups: int) -> tuple[int, int, int]:
+    """Groups of all samples, channels of a group, elements of a channel.
 
     Raises:
         LaunchError: channels do not make up so many groups.
@@ -250,8 +256,13 @@ def _grouped(x: Operand, num_groups: int) -> tuple[int, int, int, int]:
         problem = f"{channels} channels are no {num_groups} groups"
         raise wrong_shape("group_norm", problem, "`num_groups` divides the channels")
     n = size_of(x.shape[2:])
-    width = width_of(cdiv(n, cdiv(n, _WIDEST))) if n else 1
-    return x.shape[0] * num_groups, channels // num_groups, n, width
+    return x.shape[0] * num_groups, channels // num_groups, n
+
+
+def _piece(x: Operand, n: int) -> int:
+    """Columns of a piece of n: sums of each fill half of the registers at most."""
+    registers, lanes = vectors_of(x)
+    return width_of(cdiv(n, cdiv(n, registers // 2 * lanes))) if n else 1
 
 
 @function(results=3, by_rows=True)
@@ -267,12 +278,12 @@ def group_norm_backward(
     found = result(input.shape, input.dtype), result(parts, acc), result(parts, acc)
 
     def steps(made: Any) -> Any:
-        groups, channels, n, width = _grouped(input, num_groups)
+        groups, channels, n = _grouped(input, num_groups)
         flat: View = lambda a: a.reshape(-1, n)
         column: View = lambda a: a.reshape(-1, 1)
         whole: View = lambda a: a.reshape(groups, -1)
         views = (flat, flat, whole, itself, flat, column, column)
-        pieces = min(width, _NARROW), min(width_of(n), _WIDE)
+        pieces = min(_piece(input, n), _NARROW), min(width_of(n), _WIDE)
         constants = (channels, num_groups, acc, *pieces)
         grid = (groups, 1, 1)
         launch = Launch(group_norm_backward_rows, views, (), grid, constants)
@@ -332,7 +343,7 @@ def group_norm(
         LaunchError: shapes (X0827) or dtypes (X0828) do not fit.
     """
     dtype = _check("group_norm", input, weight, bias)
-    groups, channels, n, width = _grouped(input, num_groups)
+    groups, channels, n = _grouped(input, num_groups)
 
     def steps(made: Any) -> Any:
         flat: View = lambda a: a.reshape(-1, n)
@@ -344,7 +355,7 @@ def group_norm(
             operands, one = (input, weight, bias, *made), Shared(own)
             how = (True, acc, width_of(channels))
             return [rows(norm_rows, operands, (each, one, one, each), how, (eps,))]
-        constants = (channels, num_groups, acc, width)
+        constants = (channels, num_groups, acc, _piece(input, n))
         views = (flat, whole, itself, itself, flat)
         launch = Launch(group_norm_rows, views, (), grid, constants)
         return [Step(launch, (input, input, weight, bias, *made), (eps,))]
