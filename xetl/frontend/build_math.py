@@ -71,8 +71,12 @@ def _function(call: Call) -> Value:
             return float(python(value))
         except (ValueError, OverflowError, ZeroDivisionError):
             pass  # the op knows infinities and NaN
-    if call.name == "exp2" and bool(call.constant("approximate", "a bool")):
-        make = partial(math.Exp2Op, fastmath=_APPROXIMATE)
+    if call.name == "exp2":
+        promises = [
+            call.constant(each, "a bool") for each in ("approximate", "nonpositive")
+        ]
+        flags, is_low = (_APPROXIMATE if promises[0] else None), bool(promises[1])
+        make = partial(math.Exp2Op, fastmath=flags, nonpositive=is_low)
     return _of_floats(call, "x", make)
 
 

@@ -219,6 +219,24 @@ def test_approximate_powers(target_name, dtype):
         assert np.array_equal(apply(function, dtype, whole), np.exp2(whole))
 
 
+@pytest.mark.parametrize("dtype", NUMPY)
+@pytest.mark.parametrize("how", ["", "_approximate"])
+def test_powers_of_what_is_not_positive(dtype, how):
+    """Those of `exp2`, subnormals but for one of them; NaNs of all bits are NaNs."""
+    number, width = NUMPY[dtype], np.dtype(NUMPY[dtype]).itemsize
+    nans = np.array(inf, number).view(f"u{width}") + np.arange(1, 1024, dtype="u4")
+    nans = nans.astype(f"u{width}").view(number)
+    special = [0, -0.0, -inf, -1e30, 63]
+    x = np.concatenate([np.linspace(-1100, 5, 1 << 18), special]).astype(number)
+    x = np.concatenate([x, nans])
+    least = np.finfo(number).smallest_subnormal
+    for lanes in every_lane_count(dtype, "avx2"):
+        names = f"exp2{how}", f"exp2_nonpositive{how}"
+        functions = [compiled("avx2", name, dtype, lanes) for name in names]
+        want, got = (apply(function, dtype, x) for function in functions)
+        np.testing.assert_allclose(got, want, rtol=0, atol=least)
+
+
 @pytest.mark.parametrize("target_name", TARGETS)
 @pytest.mark.parametrize("dtype", NUMPY)
 @pytest.mark.parametrize("name", SPECIAL)

@@ -5,8 +5,9 @@ Source: MLIR, `math` dialect.
 
 from __future__ import annotations
 
+from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Dialect
-from xdsl.irdl import operand_def, result_def
+from xdsl.irdl import operand_def, opt_prop_def, result_def
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
@@ -38,7 +39,6 @@ CoshOp = row(FloatUnaryOp, "math.cosh", "Hyperbolic cosine.")
 ErfOp = row(FloatUnaryOp, "math.erf", "Error function.")
 ErfcOp = row(FloatUnaryOp, "math.erfc", "Complementary error function.")
 ExpOp = row(FloatUnaryOp, "math.exp", "e to the power.")
-Exp2Op = row(FloatUnaryOp, "math.exp2", "2 to the power.")
 Expm1Op = row(FloatUnaryOp, "math.expm1", "exp(x) - 1.")
 FloorOp = row(FloatUnaryOp, "math.floor", "Round down.")
 LogOp = row(FloatUnaryOp, "math.log", "Natural logarithm.")
@@ -71,6 +71,12 @@ IpowiOp = row(IntegerBinaryOp, "math.ipowi", "Integer power.")
 AcoshOp = row(FloatUnaryOp, "math.acosh", "Inverse of the hyperbolic cosine.")
 AsinhOp = row(FloatUnaryOp, "math.asinh", "Inverse of the hyperbolic sine.")
 AtanhOp = row(FloatUnaryOp, "math.atanh", "Inverse of the hyperbolic tangent.")
+
+
+class Exp2Op(FloatUnaryOp, name="math.exp2"):
+    """2 to the power, perhaps of numbers that are known to be 0 or less, or NaN."""
+
+    nonpositive = opt_prop_def(UnitAttr)
 
 
 class FmaOp(FloatOp, name="math.fma"):

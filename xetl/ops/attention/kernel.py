@@ -116,7 +116,7 @@ def attend(
     by = xetile.where(abs(new) < COARSE / factor, scale, coarse_scale(new))
     shifted = new * by
     is_coarse = values.dtype == xetile.bf16
-    e = xetile.exp2(scores * by - shifted, approximate=is_coarse)
+    e = xetile.exp2(scores * by - shifted, approximate=is_coarse, nonpositive=True)
     fade = xetile.exp2((largest - new) * by)  # exactly 1 while the largest stays
     v = xetile.load_tile(xetile.init_tile(values, [at, 0], (BN, acc.shape[1])))
     if MASKED and CLEAN:  # memory behind the keys may hold NaN, which 0 does not hide

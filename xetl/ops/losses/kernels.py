@@ -49,7 +49,7 @@ def cross_entropy_rows(
     # As in `softmax_rows`.
     largest = v.max(propagate_nan=False)
     v = v - largest
-    total = xetile.log(xetile.exp2(v * LOG2_E).sum())
+    total = xetile.log(xetile.exp2(v * LOG2_E, nonpositive=True).sum())
     if not SPREADS:
         loss = count = ACC(0)
         if label != ignore and label >= 0 and label < n:
@@ -280,7 +280,7 @@ def cross_entropy_backward_rows(
     if weight is not None:
         share = share * take(weight, [0], (WIDTH,), ACC)[None, :]
     largest = v.max(1, keepdims=True, propagate_nan=False)
-    e = xetile.exp2((v - largest) * LOG2_E)
+    e = xetile.exp2((v - largest) * LOG2_E, nonpositive=True)
     d = e * (share.sum(1, keepdims=True) / e.sum(1, keepdims=True)) - share
     d = d * (grad[min(row, grad.shape[0] - 1)] / total[0])
     if label == ignore:

@@ -65,7 +65,7 @@ def softmax_rows(
     v = take(source, first, (ROWS, WIDTH), ACC, 0.0 if IS_FULL else -xetile.inf, MAP)
     # An element that is NaN shows in the sum, so the largest need not be NaN.
     largest = v.max(1, keepdims=True, propagate_nan=False)
-    e = xetile.exp2((v - largest) * LOG2_E)
+    e = xetile.exp2((v - largest) * LOG2_E, nonpositive=True)
     y = e * (1.0 / e.sum(1, keepdims=True))
     put(y, to, first, MAP)
 
@@ -89,7 +89,7 @@ def softmax_folded_rows(
         # As in `softmax_rows`.
         largest = v.max(0, keepdims=True, propagate_nan=False)
         largest = largest.max(1, keepdims=True, propagate_nan=False)
-        e = xetile.exp2((v - largest) * LOG2_E)
+        e = xetile.exp2((v - largest) * LOG2_E, nonpositive=True)
         y = e * (1.0 / e.sum(0, keepdims=True).sum(1, keepdims=True))
         put(y, out, first, MAP)
 
@@ -101,7 +101,7 @@ def log_softmax_rows(x: Array, out: Array, ACC: constexpr, WIDTH: constexpr) -> 
     v = take(matrix(x, number), [row, 0], (1, WIDTH), ACC, -xetile.inf)
     # As in `softmax_rows`.
     v = v - v.max(1, keepdims=True, propagate_nan=False)
-    y = v - xetile.log(xetile.exp2(v * LOG2_E).sum(1, keepdims=True))
+    y = v - xetile.log(xetile.exp2(v * LOG2_E, nonpositive=True).sum(1, keepdims=True))
     put(y, matrix(out, number), [row, 0])
 
 

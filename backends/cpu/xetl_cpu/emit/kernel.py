@@ -267,13 +267,13 @@ def _micro_kernel(em: KernelEmitter, op: Operation) -> None:
     calls.TABLE[type(op)](em, op)
 
 
-_EXP2, _EXP2_APPROXIMATE = map(math.function, ("exp2", "exp2_approximate"))
-
-
-def _exp2(em: KernelEmitter, op: Any) -> None:
+def _exp2(em: KernelEmitter, op: math_ops.Exp2Op) -> None:
     flags: FastMathFlagsAttr | None = op.fastmath
     is_approximate = flags is not None and FastMathFlag.AFN in flags.data
-    (_EXP2_APPROXIMATE if is_approximate else _EXP2)(em, op)
+    # With AVX-512 nothing is gained.
+    is_low = op.nonpositive is not None and not em.target.has_masks
+    name = f"exp2{'_nonpositive' * is_low}{'_approximate' * is_approximate}"
+    math.function(name)(em, op)
 
 
 _TABLE: EmitTable = {

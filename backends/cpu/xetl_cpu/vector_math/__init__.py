@@ -14,6 +14,8 @@ from xetl_cpu.vector_math.exponentials import (
     exp,
     exp2,
     exp2_approximate,
+    exp2_nonpositive,
+    exp2_nonpositive_approximate,
     log,
     log2,
     power,
@@ -33,7 +35,8 @@ def _rsqrt(lanes: Lanes, x: Value) -> Value:
 
 _FORMULAS = (
     *(acos, asin, atan, atan2, cbrt, cos, cosh, erf, exp, exp2),
-    *(exp2_approximate, expm1, fmod, log, log10, log1p, log2, sin, sinh, tan, tanh),
+    *(exp2_approximate, exp2_nonpositive, exp2_nonpositive_approximate),
+    *(expm1, fmod, log, log10, log1p, log2, sin, sinh, tan, tanh),
 )
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{formula.__name__: formula for formula in _FORMULAS},

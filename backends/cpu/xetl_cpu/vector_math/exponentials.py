@@ -75,6 +75,29 @@ def exp2_approximate(lanes: Lanes, x: Value) -> Value:
     return exp2(lanes, x, EXP2_UP_BF16, EXP2_BF16)
 
 
+def exp2_nonpositive(
+    lanes: Lanes, x: Value, near: tuple[float, ...] = EXP2["f32"]
+) -> Value:
+    """`exp2` of 0 or less, or NaN, if it does not `has_scale`.
+
+    One constant, not one of two, makes up for what powers of two lack of subnormals.
+    """
+    up = lanes.format.fraction + 1
+    far = lanes.format.magic + up
+    x = lanes.select(lanes.compare("<", x, lanes.least), lanes.least, x)
+    n = lanes.add(x, far)
+    r = lanes.sub(x, lanes.sub(n, far))
+    factors = near if lanes.format.name == "f32" else EXP2["f64"]
+    raised = lanes.raised(lanes.polynomial(r, (1.0, *factors)), n)
+    # The bits of a NaN may be those of a number now.
+    return lanes.fma(raised, 2.0**-up, lanes.sub(r, r))
+
+
+def exp2_nonpositive_approximate(lanes: Lanes, x: Value) -> Value:
+    """`exp2_approximate` of 0 or less, or NaN, if it does not `has_scale`."""
+    return exp2_nonpositive(lanes, x, EXP2_BF16)
+
+
 def tanh(lanes: Lanes, x: Value) -> Value:
     """Within 4 ulp: e / (e + 2) with e = exp(2 |x|) - 1, which is accurate near 0.
 

@@ -223,6 +223,15 @@ class Lanes:
         shifted = self.builder.shl(self.bits(nearest), up)
         return self.from_bits(self.builder.sub(shifted, self.integer(self.format.one)))
 
+    def raised(self, x: Value, nearest: Value) -> Value:
+        """``x * 2**n`` for the low bits n of ``nearest``, if this is a normal number.
+
+        Or 0: of a power of two whose exponent becomes the least.
+        """
+        up = self.integer(self.format.fraction)
+        n = self.builder.shl(self.bits(nearest), up)
+        return self.from_bits(self.builder.add(self.bits(x), n))
+
     def fraction(self, x: Value) -> Value:
         """``x - floor(x)``, 0 of infinities; if it `has_scale`."""
         down = const(I32, 9)  # an inexact result is no event
