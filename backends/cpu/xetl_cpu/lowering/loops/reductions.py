@@ -203,13 +203,14 @@ def _at_once(
 ) -> tuple[int, int]:
     """How many rows, and how many vectors of each, a trip of the loop takes.
 
-    One of each where elements are kept: they take many operations, whose constants
-    would not stay in 16 registers beside those of four rows.
+    One of each where elements of long rows are kept: they take many operations, whose
+    constants would not stay in 16 registers beside those of four rows.
     """
-    if keeps and state.target.vector_registers < 32:
+    cols = shape_of(source)[1]
+    if keeps and cols >= _LONG * state.lanes and state.target.vector_registers < 32:
         return 1, 1
     rows = _rows_at_once(state, op, source)
-    return rows, state.vectors_per_trip(shape_of(source)[1]) if rows == 1 else 1
+    return rows, state.vectors_per_trip(cols) if rows == 1 else 1
 
 
 def _rows_at_once(state: State, op: xetile.TileReduceOp, source: SSAValue) -> int:
