@@ -237,8 +237,8 @@ def scaled_dot_product_attention(
         is_masked, sums = left is not None or right is not None, SUMS[dtype]
         block, columns = blocks_of((q, k, v), (s, t), is_masked=is_masked)
         number = 1 / sqrt(q.shape[-1]) if scale is None else scale
-        dtypes = multiplied_as((q, k, v), block), sums
-        rest = (number < 0, *dtypes, block, columns, q.shape[-1], v.shape[-1])
+        rest = (number < 0, sums, block, columns, q.shape[-1], v.shape[-1])
+        rest += (multiplied_as((q, k, v), block),)
         grid = (cdiv(s, block), found.matrices, 1)
         operands = (q, k, v, mask, *made)
         if not (dropout_p or left is not None or right):

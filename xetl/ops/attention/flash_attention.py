@@ -93,11 +93,10 @@ def _attention(
         rows, block = blocks_of((q, k, v), (queries, keys), is_masked=True)
         block = gcd(block, page or block)
         number = 1 / sqrt(d) if scale is None else scale
-        dtypes = multiplied_as((q, k, v), rows), SUMS[q.dtype]
-        constants = (heads, heads // k.shape[-2], *window, number < 0, *dtypes)
+        constants = (heads, heads // k.shape[-2], *window, number < 0, SUMS[q.dtype])
         seen = (*views, None, _heads_first, *[None] * 5)
         grid = (cdiv(queries, rows), batch * heads, 1)
-        tile = (rows, block, d, v.shape[-1])
+        tile = (rows, block, d, v.shape[-1], multiplied_as((q, k, v), rows))
         launch = Launch(attention_with_options, seen, (), grid, (*constants, *tile))
         given = (q, k, v, None, *made, None, *operands[3:])
         return [Step(launch, given, (*factors_of(number), 0.0))]

@@ -124,7 +124,8 @@ def attend(
     total = total * fade + e.sum(1, keepdims=True)
     if seed is not None:
         e = e * dropout_factors(seed, number, first, n, limit, p, e)
-    acc = xetile.tile_mma(e.to(MUL), v.to(MUL), acc * fade)
+    mul = values.dtype if MUL is None else MUL
+    acc = xetile.tile_mma(e.to(mul), v.to(mul), acc * fade)
     return new, total, acc
 
 
@@ -192,12 +193,12 @@ def attention(
     bias_factor: float,
     CAUSAL: constexpr,
     NEGATIVE: constexpr,
-    MUL: constexpr,
     ACC: constexpr,
     BM: constexpr,
     BN: constexpr,
     D: constexpr,
     E: constexpr,
+    MUL: constexpr = None,
 ) -> None:
     """``out = softmax(q @ k.T * scale) @ v`` for each matrix of a batch.
 
@@ -212,12 +213,12 @@ def attention(
         bias_factor: log2(e) / factor.
         CAUSAL: whether query i sees only the keys up to i.
         NEGATIVE: whether the scale is.
-        MUL: the dtype of what multiplies values.
         ACC: the dtype that is computed in.
         BM: queries of a program.
         BN: keys of a block.
         D: columns of ``q`` and ``k``.
         E: columns of ``v`` and ``out``.
+        MUL: the dtype of what multiplies ``v``; None: its own.
     """
     first, number = xetile.program_id(0) * BM, xetile.program_id(1)
     keys, values = matrix(k, number), matrix(v, number)
@@ -251,12 +252,12 @@ def attention_with_options(
     LEFT: constexpr,
     RIGHT: constexpr,
     NEGATIVE: constexpr,
-    MUL: constexpr,
     ACC: constexpr,
     BM: constexpr,
     BN: constexpr,
     D: constexpr,
     E: constexpr,
+    MUL: constexpr = None,
 ) -> None:
     """`attention` with windows and dropout, of sequences of several lengths.
 
