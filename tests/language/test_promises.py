@@ -50,6 +50,28 @@ def test_the_interpreter_holds_to_it(n: int, add: int, text: str) -> None:
     assert f"broken promise: {text}" in str(error.value)
 
 
+@xetile.kernel(grid=1)
+def power(X, Y):
+    x = xetile.load_tile(xetile.init_tile(X, [0], (16,)))
+    y = xetile.exp2(x, nonpositive=True)
+    xetile.store_tile(y, xetile.init_tile(Y, [0], (16,)))
+
+
+@ALL
+def test_numbers_that_are_0_or_less_as_promised(backend: str) -> None:
+    x, y = -np.arange(16, dtype=np.float32), np.zeros(16, np.float32)
+    x[3] = np.nan
+    power(x, y, backend=backend)
+    np.testing.assert_allclose(y, np.exp2(x), rtol=1e-6)
+
+
+def test_the_interpreter_holds_to_that_too() -> None:
+    x = np.full(16, 65, np.float32)
+    with pytest.raises(XetlError, match=r"broken promise: exp2") as error:
+        power.interpret(x, np.zeros_like(x))
+    assert "nonpositive=True" in str(error.value)
+
+
 @COMPILED
 def test_a_promise_costs_nothing(backend: str) -> None:
     text = promised.ir("xetile", "i32[M,16] i32[8,16] i64", backend=backend)

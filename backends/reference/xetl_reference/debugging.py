@@ -1,4 +1,4 @@
-"""Prints, assertions and breakpoints of a kernel.
+"""Prints, assertions, promises and breakpoints of a kernel.
 
 At `xetile.breakpoint`, `sys.breakpointhook` is called from a frame that looks as if the
 kernel itself ran in Python: its file, line and name are the kernel's, its locals the
@@ -20,12 +20,14 @@ from functools import lru_cache
 from types import CodeType, FunctionType
 from typing import Any
 
+import numpy as np
+
 from xetl.dialects.base import ints_of, is_vector
 from xetl.errors import LaunchError
 from xetl.frames import is_debugged
 from xetl.transforms.diagnostics import positions_of
+from xetl_reference import floats
 from xetl_reference.findings import at_operation, frames_of, line_of
-from xetl_reference.floats import widen
 from xetl_reference.memory import View
 from xetl_reference.tiles import ScatteredTile, Tile
 from xetl_reference.values import (
@@ -172,7 +174,7 @@ def _shown(type_: Any, is_unsigned: bool) -> Function:
     if dtype.kind == "f" and not is_vector(type_):
         return float
     if dtype in (F8E4M3, F8E5M2):  # compiled code has no such text
-        return widen
+        return floats.widen
     if not is_unsigned:
         return _same
     mask = (1 << bits_of(dtype)) - 1
@@ -228,6 +230,24 @@ def _cf_assert(op: Any) -> Function:
     def run(condition: bool) -> None:
         if not condition:
             raise _failure(op, op.msg.data)
+
+    return run
+
+
+_SLACK = 64
+"""What rounding may leave above 0 of a number that is said to be 0 or less."""
+
+
+def _exp2(op: Any) -> Function:
+    """The function, which holds to a promise that numbers are 0 or less."""
+    compute = floats.MEANINGS[op.name](op)
+    if op.nonpositive is None:
+        return compute
+
+    def run(x: Any) -> Any:
+        if np.any(x > _SLACK):
+            raise _failure(op, "broken promise: exp2(x, nonpositive=True)")
+        return compute(x)
 
     return run
 
@@ -318,5 +338,6 @@ MEANINGS: dict[str, Meaning] = {
     "xetile.print": _print,
     "xetile.assert": _assert,
     "cf.assert": _cf_assert,
+    "math.exp2": _exp2,
     "xetile.breakpoint": _breakpoint,
 }
