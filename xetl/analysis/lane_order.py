@@ -46,12 +46,11 @@ def of_any_order(function: Operation, lanes: int) -> frozenset[SSAValue]:
             link(group)
         values = [*op.operands, *op.results]
         has_bf16 = any(map(_is_bf16, values))
-        ends = isinstance(op, scf.YieldOp | scf.ConditionOp)
+        hands_on = isinstance(op, scf.YieldOp | scf.ConditionOp)
+        who = op.parent_op() if hands_on else op
         if isinstance(op, _CONVERTS) or (is_elementwise(op) and not has_bf16):
             link(values)
-        elif not isinstance(
-            op.parent_op() if ends else op, (*_CARRIES, vector.ReductionOp)
-        ):
+        elif not isinstance(who, (*_CARRIES, vector.ReductionOp)):
             in_order.update(values)
     waiting = list(in_order)
     while waiting:

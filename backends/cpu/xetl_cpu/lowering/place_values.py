@@ -73,8 +73,8 @@ _LEAST_LOADED = 4
 
 _LONG_ROW = 512
 """[measured] Elements of a row beside which up to 15 branches at its end are nothing:
-Zen 3, sums of bf16, in vectors of 16 instead of 8: of 777 2 % slower, of 1024 10 %
-faster, of 100 at half the speed."""
+Zen 3, sums of bf16, in vectors of 16 instead of 8: of 777 2 to 10 % slower, of 1024 up
+to 10 % faster, of 100 at half the speed."""
 
 _CHEAP = (
     arith.ConstantOp,
